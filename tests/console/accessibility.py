@@ -14,14 +14,28 @@ def _script() -> str:
     return _AXE.read_text("utf-8")
 
 
-async def serious_violations(page: Page) -> list[str]:
-    """Return what axe-core finds serious or critical on a page: rule and element."""
+async def serious_violations(page: Page, *rules: str) -> list[str]:
+    """Return what axe-core finds serious or critical on a page: rule and element.
+
+    Only `rules` are checked, where any are named.
+    """
     # A script that the debugger evaluates is not subject to the page's policy.
-    await page.evaluate(_script())
-    result = await page.evaluate("axe.run({resultTypes: ['violations']})")
+    if not await page.evaluate("'axe' in window"):
+        await page.evaluate(_script())
+    options = {"resultTypes": ["violations"], **({"runOnly": list(rules)} if rules else {})}
+    result = await page.evaluate("options => axe.run(options)", options)
     return [
         f"{violation['id']}: {node['html']}"
         for violation in result["violations"]
         if violation["impact"] in _SERIOUS
         for node in violation["nodes"]
     ]
+
+
+async def serious_violations_of_colours(page: Page) -> list[str]:
+    """Return what `serious_violations` finds about the colours of a page, light and dark."""
+    found = []
+    for scheme in ("light", "dark"):
+        await page.emulate_media(color_scheme=scheme)
+        found += await serious_violations(page, "color-contrast")
+    return found

@@ -1,15 +1,25 @@
-"""A browser, gateways that it opens, and what every page must hold to."""
+"""A browser, a gateway that it opens, and what every page must hold to.
+
+A page costs a tenth of a browser context with its first page, as scripts are compiled once a
+context: tests have pages of their own in contexts that they share, and users of their own at one
+gateway. Tabs share no session storage, in which the console keeps what it knows.
+"""
 
 import os
 import shutil
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
+from itertools import count
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, Page, async_playwright, expect
+from playwright.async_api import Browser, BrowserContext, Page, async_playwright, expect
 
+from services.accounts.repository import AccountRepository
+from services.common.settings import Storage
+from services.common.storage.database import open_engine
 from tests.gateway_in_process import Gateway, running_gateway
 
 # The first is Chromium without its windows, which takes a third of the processor.
@@ -18,8 +28,9 @@ BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-c
 expect.set_options(timeout=20_000)
 
 # Its sandbox needs rights that root in a container has not, and there is no GPU to look for.
-# A process less to draw in takes a fourteenth less of the processor.
-ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--in-process-gpu"]
+# A process less to draw in takes a fourteenth less of the processor, and pages of one site need no
+# processes of their own.
+ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--in-process-gpu", "--process-per-site"]
 BUILT = Path("facade/console/dist/index.html")
 
 
@@ -45,23 +56,57 @@ async def browser() -> AsyncIterator[Browser]:
         await running.close()
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def gateway(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Gateway]:
-    """Run a gateway with the sandbox as its providers, for the tests of a module."""
-    async with running_gateway(tmp_path_factory.mktemp("gateway")) as running:
+@pytest.fixture(scope="session")
+def gateway_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the data folder of the gateway of a worker."""
+    return tmp_path_factory.mktemp("gateway")
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def gateway(gateway_folder: Path) -> AsyncIterator[Gateway]:
+    """Run a gateway with the sandbox as its providers, for all tests of a worker."""
+    async with running_gateway(gateway_folder) as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def new_user(gateway: Gateway, gateway_folder: Path) -> Callable[[], Awaitable[Gateway]]:
+    """Return a function that makes a user who has nothing yet: the gateway, with the user's key."""
+    numbers = count(1)
+
+    async def create() -> Gateway:
+        engine = open_engine(Storage(data_dir=gateway_folder))
+        key = await AccountRepository(engine).create_key(f"user-{next(numbers)}")
+        await engine.dispose()
+        return replace(gateway, key=key)
+
+    return create
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def newcomer(new_user: Callable[[], Awaitable[Gateway]]) -> Gateway:
+    """Return the gateway with the key of a user who has nothing yet."""
+    return await new_user()
 
 
 @asynccontextmanager
 async def opened(
-    browser: Browser, gateway: Gateway, path: str = "/console", *, signed_in: bool = True, **options
+    browser: Browser,
+    gateway: Gateway,
+    path: str = "/console",
+    *,
+    signed_in: bool = True,
+    alone: bool = False,
+    **options,
 ) -> AsyncIterator[Page]:
-    """Open a page in a browser context of its own; it must break no rule of its policy.
+    """Open a page; it must break no rule of its policy.
 
-    `options` are Playwright's of a context, such as `viewport` and `color_scheme`.
+    `alone` opens it in a browser context of its own, for what a page changes in its context: its
+    clock, or the theme. `options` are Playwright's of a context, such as `viewport` and
+    `color_scheme`.
     """
-    context = await browser.new_context(base_url=gateway.url, **options)
-    context.set_default_timeout(60_000)
+    context = await (_new if alone else _shared)(browser, gateway.url, options)
+    before = context.pages
     page = await context.new_page()
     violations: list[str] = []
     page.on("pageerror", lambda error: violations.append(str(error)))
@@ -76,10 +121,35 @@ async def opened(
             f"sessionStorage.getItem('gateway.key') ?? "
             f"sessionStorage.setItem('gateway.key', '{gateway.key}')"
         )
-    await page.goto(path)
-    yield page
-    await context.close()
+    try:
+        await page.goto(path)
+        yield page
+    finally:
+        if alone:
+            await context.close()
+        else:
+            for one in context.pages:
+                if one not in before:
+                    await one.close()
     assert violations == []
+
+
+# By the gateway's address and the options; those of a gateway that is gone stay empty.
+_CONTEXTS: dict[tuple[str, str], BrowserContext] = {}
+
+
+async def _shared(browser: Browser, url: str, options) -> BrowserContext:
+    """Return the browser context of a gateway and options."""
+    key = (url, repr(sorted(options.items())))
+    if key not in _CONTEXTS:
+        _CONTEXTS[key] = await _new(browser, url, options)
+    return _CONTEXTS[key]
+
+
+async def _new(browser: Browser, url: str, options) -> BrowserContext:
+    context = await browser.new_context(base_url=url, **options)
+    context.set_default_timeout(60_000)
+    return context
 
 
 @pytest_asyncio.fixture(loop_scope="session")

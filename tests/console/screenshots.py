@@ -14,9 +14,9 @@ from tests.gateway_in_process import Gateway, running_gateway
 from tests.waiting import until
 
 TARGET = Path("docs/images")
-WIDTH, HEIGHT = 1100, 760
+WIDTH, HEIGHT = 1280, 760
 # So that the picture has the page from its top to its end.
-HEIGHTS = {"playground": 920}
+HEIGHTS = {"playground": 820}
 ADMIN_KEY = make_admin_key(bytes(32))
 SECTIONS = {
     "admin": {"key_sha256": hash_admin_key(ADMIN_KEY).hex()},
@@ -56,7 +56,7 @@ async def take_all() -> None:
                 f"sessionStorage.setItem('gateway.admin-key', '{ADMIN_KEY}')"
             )
             page = await context.new_page()
-            for take in (playground, files, memory, documents, operations):
+            for take in (playground, chats, files, memory, documents, operations):
                 height = HEIGHTS.get(take.__name__, HEIGHT)
                 await page.set_viewport_size({"width": WIDTH, "height": height})
                 await take(page)
@@ -77,6 +77,10 @@ async def use(gateway: Gateway) -> None:
     address = f"{gateway.url}/beta/v1/files"
     async with gateway.http.post(address, data=form, headers=gateway.bearer()) as answer:
         assert answer.status == 200, await answer.text()
+
+    for title in ("A week of sailing", "Which glue holds oak?", "Names for a grey cat"):
+        body = {"metadata": {"title": title, "model": "fast"}, "items": []}
+        await post(gateway, "/beta/v1/conversations", body)
 
     editor = await Editor.create(gateway, "On tides")
     await editor.insert_everything()
@@ -111,9 +115,15 @@ async def playground(page: Page) -> None:
         await page.get_by_role("button", name="Send").click()
         await expect(page.get_by_role("button", name="Send")).to_be_visible()
         await expect(page.get_by_role("article", name="Answer").last).to_contain_text("tokens")
-    # The style sheet of formulas comes last; without it, each formula is shown twice.
-    await expect(page.locator(".katex-mathml").last).to_have_css("position", "absolute")
+    await expect(page.locator(".katex").last).to_be_visible()
+    await page.evaluate("document.fonts.ready")
     await page.evaluate("scrollTo(0, 0)")
+
+
+async def chats(page: Page) -> None:
+    """List chats of some days."""
+    await page.goto("/console/chats")
+    await expect(page.get_by_role("article", name="Name the tides")).to_be_visible()
 
 
 async def files(page: Page) -> None:
@@ -132,7 +142,7 @@ async def memory(page: Page) -> None:
 async def documents(page: Page) -> None:
     """Open a document."""
     await page.goto("/console/documents")
-    await page.get_by_role("link", name="On tides").click()
+    await page.get_by_role("main").get_by_role("link", name="On tides").click()
     await expect(page.locator(".katex").first).to_be_visible()
 
 

@@ -30,16 +30,22 @@ class ScriptedUpstream:
         self.may_end = asyncio.Event()
         self.has_left = asyncio.Event()
 
+    def reset(self) -> None:
+        """Hold the answers to come; those that are held now go on."""
+        self.may_end.set()
+        self.may_end, self.has_left = asyncio.Event(), asyncio.Event()
+
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()
         self.bodies.append(body)
+        may_end, has_left = self.may_end, self.has_left
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await response.prepare(request)
         try:
             match body["model"]:
                 case "held":
                     await _say(response, content="The first part")
-                    await self.may_end.wait()
+                    await may_end.wait()
                     await _say(response, content=" and the rest.")
                 case "hostile":
                     await _say(response, reasoning_content=HOSTILE)
@@ -48,7 +54,7 @@ class ScriptedUpstream:
                 case _:
                     await _say(response, content="Understood.")
         except asyncio.CancelledError:
-            self.has_left.set()
+            has_left.set()
             raise
         await _chunk(response, {}, "stop")
         await response.write(b"data: [DONE]\n\n")

@@ -6,7 +6,6 @@ from playwright.async_api import expect
 
 from tests.console.conftest import opened
 from tests.console.documents import Editor, table, text
-from tests.gateway_in_process import running_gateway
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -78,11 +77,8 @@ async def test_the_list_opens_and_deletes_documents(browser, gateway):
         await expect(page.get_by_text("There is no such document")).to_be_visible()
 
 
-async def test_an_empty_list_says_what_to_do(browser, tmp_path):
-    async with (
-        running_gateway(tmp_path) as gateway,
-        opened(browser, gateway, "/console/documents") as page,
-    ):
+async def test_an_empty_list_says_what_to_do(browser, newcomer):
+    async with opened(browser, newcomer, "/console/documents") as page:
         await expect(page.get_by_text("There are no documents yet")).to_be_visible()
 
 
@@ -175,19 +171,20 @@ FORMS = {
 }
 
 
-@pytest.mark.parametrize("kind", FORMS)
-async def test_each_kind_of_block_is_edited_in_its_form(browser, gateway, editor, kind):
-    made, name, field, expected = FORMS[kind]
-    await editor.insert(made)
+async def test_each_kind_of_block_is_edited_in_its_form(browser, gateway, editor):
+    await editor.insert(*(made for made, *_ in FORMS.values()))
     async with opened(browser, gateway, editor.path) as page:
-        await block(page, name).focus()
-        await page.keyboard.press("Enter")
-        await page.get_by_role("textbox", name=field, exact=True).press("End")
-        await page.keyboard.type("!")
-        await page.keyboard.press("Control+Enter")
-        await expect(page.get_by_role("form", name="Edit the block")).to_have_count(0)
-        await expect(page.get_by_label("Markdown of the document")).to_have_text(expected)
-        assert await editor.texts() == [expected]
+        for _, name, field, _ in FORMS.values():
+            await block(page, name).focus()
+            await page.keyboard.press("Enter")
+            await page.get_by_role("textbox", name=field, exact=True).press("End")
+            await page.keyboard.type("!")
+            await page.keyboard.press("Control+Enter")
+            await expect(page.get_by_role("form", name="Edit the block")).to_have_count(0)
+        expected = [markdown for *_, markdown in FORMS.values()]
+        assert await editor.texts() == expected
+        shown = page.get_by_label("Markdown of the document")
+        await expect(shown).to_have_text("\n\n".join(expected))
 
 
 async def test_items_and_rows_are_added_and_indented(browser, gateway, editor):

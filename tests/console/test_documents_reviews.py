@@ -10,7 +10,6 @@ from services.common.storage.database import open_engine
 from tests.console.accessibility import serious_violations
 from tests.console.conftest import opened
 from tests.console.documents import Editor, text
-from tests.gateway_in_process import running_gateway
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -64,31 +63,28 @@ async def test_a_comment_is_written_answered_and_resolved(browser, gateway, edit
     ]
 
 
-async def test_a_document_is_shared_in_a_dialog(browser, tmp_path):
-    async with running_gateway(tmp_path) as gateway:
-        editor = await Editor.create(gateway)
-        engine = open_engine(Storage(data_dir=tmp_path))
-        accounts = AccountRepository(engine)
-        await accounts.create_key("bob")
-        bob_id = (await accounts.caller_named("bob")).user_id
-        await engine.dispose()
-        async with opened(browser, gateway, editor.path) as page:
-            await page.get_by_role("button", name="Share").click()
-            dialog = page.get_by_role("dialog", name="Share")
-            await dialog.get_by_label("Name of a new group").last.fill("Tides lab")
-            await dialog.get_by_role("button", name="Create").click()
-            await dialog.get_by_role("combobox").first.select_option("Tides lab")
-            add = dialog.get_by_role("form", name="Id of a user to add")
-            await add.get_by_role("textbox").fill("user_unknown")
-            await add.get_by_role("button", name="Add").click()
-            await expect(dialog.get_by_role("alert")).to_contain_text("no user has this id")
-            await add.get_by_role("textbox").fill(bob_id)
-            await add.get_by_role("button", name="Add").click()
-            await expect(dialog.get_by_role("listitem")).to_have_count(2)
-            assert await serious_violations(page) == []
-            await dialog.get_by_role("button", name="Remove").click()
-            await expect(dialog.get_by_role("listitem")).to_have_count(1)
-            await dialog.get_by_role("textbox", name="Name of the document").fill("Of tides")
-            await dialog.get_by_role("button", name="Rename").click()
-            await dialog.get_by_role("button", name="Close").click()
-            await expect(page.get_by_role("heading", name="Of tides", level=1)).to_be_visible()
+async def test_a_document_is_shared_in_a_dialog(browser, newcomer, new_user, gateway_folder):
+    editor = await Editor.create(newcomer)
+    engine = open_engine(Storage(data_dir=gateway_folder))
+    bob_id = (await AccountRepository(engine).identify((await new_user()).key)).user_id
+    await engine.dispose()
+    async with opened(browser, newcomer, editor.path) as page:
+        await page.get_by_role("button", name="Share").click()
+        dialog = page.get_by_role("dialog", name="Share")
+        await dialog.get_by_label("Name of a new group").last.fill("Tides lab")
+        await dialog.get_by_role("button", name="Create").click()
+        await dialog.get_by_role("combobox").first.select_option("Tides lab")
+        add = dialog.get_by_role("form", name="Id of a user to add")
+        await add.get_by_role("textbox").fill("user_unknown")
+        await add.get_by_role("button", name="Add").click()
+        await expect(dialog.get_by_role("alert")).to_contain_text("no user has this id")
+        await add.get_by_role("textbox").fill(bob_id)
+        await add.get_by_role("button", name="Add").click()
+        await expect(dialog.get_by_role("listitem")).to_have_count(2)
+        assert await serious_violations(page) == []
+        await dialog.get_by_role("button", name="Remove").click()
+        await expect(dialog.get_by_role("listitem")).to_have_count(1)
+        await dialog.get_by_role("textbox", name="Name of the document").fill("Of tides")
+        await dialog.get_by_role("button", name="Rename").click()
+        await dialog.get_by_role("button", name="Close").click()
+        await expect(page.get_by_role("heading", name="Of tides", level=1)).to_be_visible()

@@ -139,7 +139,7 @@ async def test_closing_ends_the_session(browser, gateway, editor):
 
 
 async def test_a_page_that_was_left_asks_no_more(browser, gateway, editor):
-    async with opened(browser, gateway, "/console/documents") as page:
+    async with opened(browser, gateway, "/console/documents", alone=True) as page:
         await page.clock.install()
         async with page.expect_response("**/article/v1/doc/changes"):
             await page.goto(editor.path)
@@ -154,7 +154,7 @@ async def test_a_page_that_was_left_asks_no_more(browser, gateway, editor):
 
 
 async def test_a_hidden_page_asks_again_when_it_is_shown(browser, gateway, editor):
-    async with opened(browser, gateway, "/console/documents") as page:
+    async with opened(browser, gateway, "/console/documents", alone=True) as page:
         await page.clock.install()
         await page.goto(editor.path)
         await expect(page.get_by_text("The document is empty")).to_be_visible()

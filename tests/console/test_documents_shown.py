@@ -6,7 +6,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import expect
 
-from tests.console.accessibility import serious_violations
+from tests.console.accessibility import serious_violations, serious_violations_of_colours
 from tests.console.conftest import opened
 from tests.console.documents import OF_PAPERS, Editor, text
 
@@ -17,7 +17,7 @@ FRAMES = """() => new Promise(
 )"""
 
 
-@pytest_asyncio.fixture(loop_scope="session")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def full(gateway):
     """A document with every kind of block."""
     editor = await Editor.create(gateway)
@@ -59,6 +59,10 @@ async def test_every_kind_of_block_is_shown(browser, gateway, full):
         await expect(sheet.locator("figcaption")).to_have_text("The sea")
         await expect(sheet.get_by_role("link", name="at example.org")).to_be_visible()
         await expect(sheet.locator("dt")).to_have_text("Moon")
+        shown = page.get_by_label("Markdown of the document")
+        await expect(shown).to_contain_text("**Moon** the satellite")
+        text = await shown.evaluate("element => element.textContent")
+        assert text.removesuffix("\n\n") == await full.markdown()
 
 
 async def test_notes_references_and_captions_are_shown(browser, gateway):
@@ -84,14 +88,6 @@ async def test_notes_references_and_captions_are_shown(browser, gateway):
         await page.get_by_role("button", name="Save").click()
         await expect(page.get_by_role("button", name="Save")).to_have_count(0)
         assert await editor.markdown() == before
-
-
-async def test_the_markdown_is_the_apis(browser, gateway, full):
-    async with opened(browser, gateway, full.path) as page:
-        shown = page.get_by_label("Markdown of the document")
-        await expect(shown).to_contain_text("**Moon** the satellite")
-        text = await shown.evaluate("element => element.textContent")
-        assert text.removesuffix("\n\n") == await full.markdown()
 
 
 async def test_citations_have_numbers_and_lead_to_the_list(browser, gateway, full):
@@ -154,10 +150,8 @@ async def test_selected_text_is_cited(browser, gateway):
         assert await editor.texts() == ["one[1] two"]
 
 
-@pytest.mark.thorough(one_in=2)
-@pytest.mark.parametrize("scheme", ["dark", "light"])
-async def test_a_full_document_is_accessible(browser, gateway, full, scheme):
-    async with opened(browser, gateway, full.path, color_scheme=scheme) as page:
+async def test_a_full_document_is_accessible(browser, gateway, full):
+    async with opened(browser, gateway, full.path) as page:
         await expect(page.locator(".kind-equation .katex")).to_be_visible()
         assert await serious_violations(page) == []
         await page.get_by_role("group", name="Table").dblclick()
@@ -166,6 +160,7 @@ async def test_a_full_document_is_accessible(browser, gateway, full, scheme):
         await page.get_by_role("button", name="Add a reference").click()
         await expect(page.get_by_role("textbox", name="Title")).to_be_visible()
         assert await serious_violations(page) == []
+        assert await serious_violations_of_colours(page) == []
 
 
 async def test_a_full_document_fits_a_narrow_screen(browser, gateway, full):

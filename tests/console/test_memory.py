@@ -6,7 +6,7 @@ from playwright.async_api import expect
 
 from tests.console.accessibility import serious_violations
 from tests.console.conftest import opened
-from tests.gateway_in_process import Gateway, running_gateway
+from tests.gateway_in_process import Gateway
 from tests.waiting import until
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -28,19 +28,16 @@ async def chat(gateway: Gateway, memory_id: str, text: str, **config) -> None:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def remembering(tmp_path_factory):
-    async with running_gateway(tmp_path_factory.mktemp("memory")) as running:
-        for text in ("My name is Ada.", "I live in Turin.", f"**Bold** and {SCRIPT}"):
-            await chat(running, "trip", text)
-        await chat(running, "b/c d?&", "Another conversation")
-        yield running
+async def remembering(new_user):
+    user = await new_user()
+    for text in ("My name is Ada.", "I live in Turin.", f"**Bold** and {SCRIPT}"):
+        await chat(user, "trip", text)
+    await chat(user, "b/c d?&", "Another conversation")
+    return user
 
 
-async def test_without_memories_it_says_what_to_do(browser, tmp_path):
-    async with (
-        running_gateway(tmp_path) as gateway,
-        opened(browser, gateway, "/console/memory") as page,
-    ):
+async def test_without_memories_it_says_what_to_do(browser, newcomer):
+    async with opened(browser, newcomer, "/console/memory") as page:
         await expect(page.get_by_text("Nothing is remembered yet")).to_be_visible()
         await expect(page.get_by_text("Nothing is known about you yet")).to_be_visible()
 
@@ -55,81 +52,68 @@ async def test_conversations_and_turns_are_shown(browser, remembering):
         await expect(turns).to_have_count(3)
         await expect(turns.last).to_contain_text("My name is Ada.")
         assert await serious_violations(page) == []
-        await page.go_back()
-        await expect(page.get_by_role("heading", name="Memory", level=1)).to_be_visible()
-
-
-async def test_ids_of_any_characters_open(browser, remembering):
-    async with opened(browser, remembering, "/console/memory") as page:
-        await page.get_by_role("link", name="b/c d?&").click()
-        await expect(page.get_by_role("list", name="Turns")).to_contain_text("Another conversation")
-
-
-async def test_scripts_in_turns_do_nothing(browser, remembering):
-    async with opened(browser, remembering, "/console/memory?id=trip") as page:
         turn = page.get_by_role("article", name="Turn 3")
         await expect(turn.locator("strong").first).to_have_text("Bold")
         await expect(turn).to_contain_text(SCRIPT)
         assert await turn.locator("img, [onerror]").count() == 0
-        assert await page.title() == "Gateway console"
-
-
-async def test_an_unknown_conversation_is_an_error(browser, remembering):
-    async with opened(browser, remembering, "/console/memory?id=nobody") as page:
+        assert await page.title() == "trip · Gateway console"
+        await page.go_back()
+        await expect(page.get_by_role("heading", name="Memory", level=1)).to_be_visible()
+        # Ids may have any characters.
+        await page.get_by_role("link", name="b/c d?&").click()
+        await expect(page.get_by_role("list", name="Turns")).to_contain_text("Another conversation")
+        await page.goto("/console/memory?id=nobody")
         await expect(page.get_by_role("alert").first).to_contain_text("no such memory")
 
 
-async def test_archived_turns_are_found_with_scores(browser, tmp_path):
-    async with running_gateway(tmp_path) as gateway:
-        for number in range(16):
-            await chat(gateway, "shelves", f"Shelf {number} holds jar {number}.")
+async def test_archived_turns_are_found_with_scores(browser, newcomer):
+    for number in range(16):
+        await chat(newcomer, "shelves", f"Shelf {number} holds jar {number}.")
 
-        async def are_archived() -> bool:
-            address = f"{gateway.url}/beta/v1/memories/shelves"
-            async with gateway.http.get(address, headers=gateway.bearer()) as answer:
-                return (await answer.json())["summarised"] >= 4
+    async def are_archived() -> bool:
+        address = f"{newcomer.url}/beta/v1/memories/shelves"
+        async with newcomer.http.get(address, headers=newcomer.bearer()) as answer:
+            return (await answer.json())["summarised"] >= 4
 
-        await until(are_archived)
-        async with opened(browser, gateway, "/console/memory?id=shelves") as page:
-            await expect(
-                page.get_by_role("heading", name="Summary").locator("+ *")
-            ).to_contain_text("jar 0")
-            await page.get_by_role("searchbox").fill("shelf 3")
-            await page.keyboard.press("Enter")
-            first = page.get_by_role("list", name="Results").get_by_role("listitem").first
-            await expect(first).to_contain_text("Shelf 3 holds jar 3.")
-            await expect(first).to_contain_text("Turn 4")
-            await expect(first.get_by_text("score")).to_be_visible()
-            await page.get_by_role("searchbox").fill("volcano")
-            await page.keyboard.press("Enter")
-            await expect(page.get_by_text("Nothing of the earlier turns")).to_be_visible()
-
-
-async def test_facts_are_shown_and_deleted(browser, tmp_path):
-    async with running_gateway(tmp_path) as gateway:
-        await chat(gateway, "facts", "My name is Ada and I live in Turin.", personal_memory=True)
-
-        async def are_known() -> bool:
-            address = f"{gateway.url}/beta/v1/memory/profile"
-            async with gateway.http.get(address, headers=gateway.bearer()) as answer:
-                return bool((await answer.json())["facts"])
-
-        await until(are_known)
-        async with opened(browser, gateway, "/console/memory") as page:
-            facts = page.get_by_role("region", name="Facts")
-            await expect(facts.get_by_role("cell", name="Ada")).to_be_visible()
-            assert await serious_violations(page) == []
-            await page.get_by_role("button", name="Delete profile").first.click()
-            dialog = page.get_by_role("dialog")
-            await dialog.get_by_role("button", name="Delete profile").click()
-            await expect(page.get_by_text("Nothing is known about you yet")).to_be_visible()
+    await until(are_archived)
+    async with opened(browser, newcomer, "/console/memory?id=shelves") as page:
+        await expect(page.get_by_role("heading", name="Summary").locator("+ *")).to_contain_text(
+            "jar 0"
+        )
+        await page.get_by_role("searchbox").fill("shelf 3")
+        await page.keyboard.press("Enter")
+        first = page.get_by_role("list", name="Results").get_by_role("listitem").first
+        await expect(first).to_contain_text("Shelf 3 holds jar 3.")
+        await expect(first).to_contain_text("Turn 4")
+        await expect(first.get_by_text("score")).to_be_visible()
+        await page.get_by_role("searchbox").fill("volcano")
+        await page.keyboard.press("Enter")
+        await expect(page.get_by_text("Nothing of the earlier turns")).to_be_visible()
 
 
-async def test_a_deleted_conversation_is_gone(browser, tmp_path):
-    async with running_gateway(tmp_path) as gateway:
-        await chat(gateway, "short", "Forget this")
-        async with opened(browser, gateway, "/console/memory?id=short") as page:
-            await page.get_by_role("button", name="Delete conversation").first.click()
-            dialog = page.get_by_role("dialog")
-            await dialog.get_by_role("button", name="Delete conversation").click()
-            await expect(page.get_by_text("Nothing is remembered yet")).to_be_visible()
+async def test_facts_are_shown_and_deleted(browser, newcomer):
+    await chat(newcomer, "facts", "My name is Ada and I live in Turin.", personal_memory=True)
+
+    async def are_known() -> bool:
+        address = f"{newcomer.url}/beta/v1/memory/profile"
+        async with newcomer.http.get(address, headers=newcomer.bearer()) as answer:
+            return bool((await answer.json())["facts"])
+
+    await until(are_known)
+    async with opened(browser, newcomer, "/console/memory") as page:
+        facts = page.get_by_role("region", name="Facts")
+        await expect(facts.get_by_role("cell", name="Ada")).to_be_visible()
+        assert await serious_violations(page) == []
+        await page.get_by_role("button", name="Delete profile").first.click()
+        dialog = page.get_by_role("dialog")
+        await dialog.get_by_role("button", name="Delete profile").click()
+        await expect(page.get_by_text("Nothing is known about you yet")).to_be_visible()
+
+
+async def test_a_deleted_conversation_is_gone(browser, newcomer):
+    await chat(newcomer, "short", "Forget this")
+    async with opened(browser, newcomer, "/console/memory?id=short") as page:
+        await page.get_by_role("button", name="Delete conversation").first.click()
+        dialog = page.get_by_role("dialog")
+        await dialog.get_by_role("button", name="Delete conversation").click()
+        await expect(page.get_by_text("Nothing is remembered yet")).to_be_visible()

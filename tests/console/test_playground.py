@@ -4,16 +4,19 @@ import asyncio
 import json
 import re
 from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
 from playwright.async_api import Page, expect
 
 from services.accounts.admin.keys import KeyAdministration
+from services.accounts.repository import AccountRepository
 from services.common.clock import Clock
 from services.common.settings import Storage
 from services.common.storage.database import open_engine
-from tests.console.accessibility import serious_violations
+from tests.console.accessibility import serious_violations, serious_violations_of_colours
 from tests.console.conftest import opened
 from tests.console.scripted_upstream import HOSTILE, ScriptedUpstream
 from tests.gateway_in_process import Gateway, running_gateway
@@ -28,17 +31,29 @@ PNG = bytes.fromhex(
 )
 
 
-@pytest_asyncio.fixture(loop_scope="session")
-async def upstream() -> ScriptedUpstream:
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def scripted_upstream() -> ScriptedUpstream:
     return ScriptedUpstream()
 
 
-@pytest_asyncio.fixture(loop_scope="session")
-async def scripted(upstream: ScriptedUpstream, tmp_path) -> AsyncIterator[Gateway]:
+@pytest.fixture
+def upstream(scripted_upstream: ScriptedUpstream) -> ScriptedUpstream:
+    """Return the provider, which holds its answers again."""
+    scripted_upstream.reset()
+    return scripted_upstream
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    return tmp_path_factory.mktemp("scripted")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def scripted(scripted_upstream: ScriptedUpstream, folder) -> AsyncIterator[Gateway]:
     """Run a gateway whose provider is scripted, and whose keys end at once."""
     models = [{"name": HOSTILE, "provider": "openai", "upstream": "hostile"}]
     async with running_gateway(
-        tmp_path, upstream.app, models=models, limits={"identify_cache_s": 0}
+        folder, scripted_upstream.app, models=models, limits={"identify_cache_s": 0}
     ) as gateway:
         yield gateway
 
@@ -63,7 +78,7 @@ async def parameters(page: Page) -> None:
     await page.get_by_text("Parameters", exact=True).click()
 
 
-async def test_an_answer_appears_before_it_ends(browser, scripted, upstream):
+async def test_an_answer_appears_before_it_ends_and_is_stopped(browser, scripted, upstream):
     async with opened(browser, scripted) as page:
         await choose(page, "openai/held")
         await say(page, "Hello")
@@ -72,161 +87,41 @@ async def test_an_answer_appears_before_it_ends(browser, scripted, upstream):
         upstream.may_end.set()
         await expect(answers(page)).to_contain_text("The first part and the rest.")
         await expect(answers(page)).to_contain_text("first token")
-        await expect(page.get_by_role("button", name="Send")).to_be_visible()
+        upstream.reset()
+        await say(page, "Hello again")
+        await expect(answers(page).last).to_contain_text("The first part")
+        await page.keyboard.press("Escape")
+        await expect(answers(page).last).to_contain_text("You stopped this answer")
+        async with asyncio.timeout(60):
+            await upstream.has_left.wait()
 
 
-async def test_an_answer_says_what_it_cost(browser, tmp_path):
+async def test_the_sandbox_is_chosen_and_costs_are_shown(browser, tmp_path):
     price = {"input": 1_000_000, "output": 0}
-    models = [{"name": "dear", "provider": "openai", "upstream": "echo", "price": price}]
+    models = [{"name": "dear", "provider": "sandbox", "upstream": "echo", "price": price}]
     async with (
-        running_gateway(tmp_path, models=models) as gateway,
+        running_gateway(tmp_path, providers={}, models=models) as gateway,
         opened(browser, gateway) as page,
     ):
-        for api in ("chat", "messages"):
+        field = page.get_by_label("Model", exact=True)
+        await expect(field).to_have_value("sandbox/echo")
+        await field.click()
+        listed = page.get_by_role("listbox", name="Models").get_by_role("option")
+        await page.keyboard.type("dear")
+        await expect(listed).to_have_count(1)
+        await expect(listed).to_contain_text("$1000000 in, $0 out per million tokens")
+        assert await serious_violations(page) == []
+        await page.keyboard.press("ArrowDown")
+        await page.keyboard.press("Enter")
+        await expect(listed).to_have_count(0)
+        await expect(field).to_have_value("dear")
+        for api in ("chat", "messages", "responses"):
             await choose(page, "dear", api)
             await say(page, "Hello")
             # A dollar a token.
             of_its_tokens = re.compile(r"([1-9]\d*) tokens in, \d+ out\$\1(?!\d)")
             await expect(answers(page).last).to_contain_text(of_its_tokens)
             await page.get_by_role("button", name="New conversation").click()
-
-
-async def test_the_sandbox_is_chosen_where_nothing_else_answers(browser, tmp_path):
-    async with (
-        running_gateway(tmp_path, providers={}) as gateway,
-        opened(browser, gateway) as page,
-    ):
-        await expect(page.get_by_label("Model", exact=True)).to_have_value("sandbox/echo")
-
-
-async def test_a_stopped_answer_is_cancelled_upstream(browser, scripted, upstream):
-    async with opened(browser, scripted) as page:
-        await choose(page, "openai/held")
-        await say(page, "Hello")
-        await expect(answers(page)).to_contain_text("The first part")
-        await page.get_by_role("button", name="Stop").click()
-        await expect(answers(page)).to_contain_text("You stopped this answer")
-        async with asyncio.timeout(60):
-            await upstream.has_left.wait()
-
-
-async def test_a_revoked_key_signs_out_with_the_reason(browser, scripted, tmp_path):
-    async with opened(browser, scripted) as page:
-        await choose(page, "openai/some")
-        await say(page, "Remember me")
-        await expect(answers(page)).to_contain_text("Understood.")
-        await expect(page.get_by_role("button", name="Send")).to_be_visible()
-        engine = open_engine(Storage(data_dir=tmp_path))
-        keys = KeyAdministration(engine, Clock())
-        await keys.revoke((await keys.find(scripted.key)).id)
-        await engine.dispose()
-        await say(page, "Hello again")
-        await expect(page.get_by_role("status")).to_contain_text("Signed out")
-        await expect(page.get_by_label("API key")).to_be_visible()
-        kept = await page.evaluate("JSON.stringify(sessionStorage)")
-        assert "Remember me" not in kept
-        assert scripted.key not in kept
-
-
-async def test_attempts_of_a_failure_are_shown(page):
-    await choose(page, "openai/fail-500")
-    await parameters(page)
-    await page.get_by_label("Fallback").select_option("enabled")
-    await page.get_by_label("Models of the chain").fill("anthropic/fail-529")
-    await say(page, "Hello")
-    attempts = page.get_by_role("list", name="Failed attempts").get_by_role("listitem")
-    await expect(attempts).to_have_count(2)
-    await expect(attempts.nth(0)).to_contain_text("fail-500")
-    await expect(attempts.nth(0)).to_contain_text("500 upstream_error")
-    await expect(attempts.nth(1)).to_contain_text("529 upstream_overloaded")
-    await expect(page.get_by_role("alert")).to_contain_text("req_")
-
-
-async def test_a_fallback_names_the_model_that_answered(page):
-    await choose(page, "openai/fail-500")
-    await parameters(page)
-    await page.get_by_label("Fallback").select_option("enabled")
-    await page.get_by_label("Models of the chain").fill("sandbox/echo")
-    await say(page, "Hello")
-    facts = page.get_by_role("list", name="How the answer came about")
-    await expect(facts).to_contain_text("sandbox/echo at sandbox")
-    await expect(facts).to_contain_text("2 attempts, step step-1")
-    failed = page.get_by_role("list", name="Failed attempts").get_by_role("listitem")
-    await expect(failed).to_have_count(1)
-    await expect(failed).to_contain_text("openai/fail-500 primary500 upstream_error")
-    await expect(facts).to_contain_text("tokens in")
-
-
-@pytest.mark.parametrize("api", ["chat", "messages"])
-async def test_a_tool_is_called_and_its_result_goes_back(page, api):
-    await choose(page, "sandbox/echo", api)
-    await parameters(page)
-    await page.get_by_label("Tools, as JSON").fill(json.dumps([TOOL]))
-    await say(page, "Use the weather tool")
-    await expect(page.get_by_role("region", name="Call of weather")).to_be_visible()
-    await expect(page.get_by_role("button", name="Send")).to_be_disabled()
-    await page.get_by_label("Result of weather").fill("It rains in Bergen.")
-    await page.get_by_role("button", name="Return the result").click()
-    await expect(answers(page)).to_have_count(2)
-    await expect(answers(page).nth(1)).to_contain_text("It rains in Bergen.")
-    await say(page, "Thank you")
-    await expect(answers(page).nth(2)).to_contain_text("Thank you")
-
-
-async def test_thinking_is_folded(page):
-    await choose(page, "sandbox/echo", "messages")
-    await parameters(page)
-    await page.get_by_label("Tokens to think").fill("1024")
-    await say(page, "Hello")
-    thoughts = answers(page).get_by_text("The sandbox thinks about")
-    await expect(page.get_by_text("Thinking", exact=True)).to_be_visible()
-    await expect(thoughts).to_be_hidden()
-    await page.get_by_text("Thinking", exact=True).click()
-    await expect(thoughts).to_be_visible()
-    # Its signature goes back with the next message.
-    await say(page, "Once more")
-    await expect(answers(page).nth(1)).to_contain_text("Once more")
-
-
-async def test_an_attachment_is_uploaded_and_sent(browser, scripted, upstream):
-    async with opened(browser, scripted) as page:
-        await choose(page, "openai/some")
-        async with page.expect_file_chooser() as chooser:
-            await page.get_by_role("button", name="Attach files").click()
-        text = {"name": "note.txt", "mimeType": "text/plain", "buffer": b"What the note says."}
-        await (await chooser.value).set_files([text])
-        listed = page.get_by_role("list", name="Attachments")
-        await expect(listed).to_contain_text("note.txt")
-        await say(page, "Read this")
-        await expect(answers(page)).to_contain_text("Understood.")
-        assert "What the note says." in json.dumps(upstream.bodies[-1])
-
-
-async def test_an_upload_shows_its_progress(page):
-    held = asyncio.get_running_loop().create_future()
-    await page.route("**/v1/files", lambda route: held.set_result(route))
-    async with page.expect_file_chooser() as chooser:
-        await page.get_by_role("button", name="Attach files").click()
-    image = {"name": "dot.png", "mimeType": "image/png", "buffer": PNG}
-    await (await chooser.value).set_files([image])
-    await expect(page.get_by_role("progressbar", name="Upload of dot.png")).to_be_visible()
-    await expect(page.get_by_role("button", name="Send")).to_be_disabled()
-    await (await held).continue_()
-    preview = page.get_by_role("list", name="Attachments").locator("img")
-    await expect(preview).to_have_js_property("naturalWidth", 1)
-
-
-async def test_dropped_files_are_attached(page):
-    dropped = await page.evaluate_handle(
-        """() => {
-            const data = new DataTransfer();
-            data.items.add(new File(["x"], "dropped.txt", { type: "text/plain" }));
-            return data;
-        }"""
-    )
-    area = page.get_by_label("Message", exact=True)
-    await area.dispatch_event("drop", {"dataTransfer": dropped})
-    await expect(page.get_by_role("list", name="Attachments")).to_contain_text("dropped.txt")
 
 
 async def test_scripts_in_answers_and_names_do_nothing(browser, scripted):
@@ -247,60 +142,6 @@ async def test_scripts_in_answers_and_names_do_nothing(browser, scripted):
             await page.evaluate("document.querySelectorAll('#console a[href^=java]').length") == 0
         )
         assert await page.evaluate("window.hacked") is None
-
-
-async def test_a_message_is_edited_and_answered_again(page):
-    await choose(page, "sandbox/echo")
-    await say(page, "The first question")
-    await expect(answers(page)).to_contain_text("The first question")
-    await say(page, "A further one")
-    await expect(answers(page)).to_have_count(2)
-    await page.get_by_role("button", name="Edit").first.click()
-    field = page.get_by_label("Message, edited")
-    await expect(field).to_have_value("The first question")
-    await field.fill("Another question")
-    await page.keyboard.press("Enter")
-    await expect(answers(page)).to_have_count(1)
-    await expect(answers(page)).to_contain_text("Another question")
-    await page.get_by_role("button", name="Regenerate").click()
-    await expect(answers(page)).to_have_count(1)
-    await expect(answers(page)).to_contain_text("Another question")
-
-
-async def test_a_conversation_stays_in_its_tab(page, gateway):
-    await choose(page, "sandbox/echo")
-    await say(page, "Hello")
-    await expect(answers(page)).to_contain_text("Hello")
-    await page.reload()
-    await expect(answers(page)).to_contain_text("Hello")
-    other = await page.context.new_page()
-    await other.goto("/console")
-    await other.get_by_label("API key").fill(gateway.key)
-    await other.keyboard.press("Enter")
-    await expect(other.get_by_text("Nothing has been said yet")).to_be_visible()
-    await page.get_by_role("button", name="New conversation").click()
-    await page.reload()
-    await expect(page.get_by_text("Nothing has been said yet")).to_be_visible()
-
-
-async def test_signing_out_on_any_page_forgets_it_all(page):
-    await choose(page, "sandbox/echo")
-    await say(page, "Hello")
-    await expect(answers(page)).to_contain_text("Hello")
-    await page.goto("/console/files")
-    assert "Hello" in await page.evaluate("JSON.stringify(sessionStorage)")
-    await page.get_by_role("button", name="Sign out").click()
-    await expect(page.get_by_label("API key")).to_be_visible()
-    assert await page.evaluate("sessionStorage.length") == 0
-
-
-async def test_a_setting_that_cannot_be_sent_is_named(page):
-    await choose(page, "sandbox/echo")
-    await parameters(page)
-    await page.get_by_label("Temperature").fill("warm")
-    await say(page, "Hello")
-    await expect(page.get_by_role("alert")).to_contain_text("Temperature: takes a number")
-    await expect(page.get_by_label("Message", exact=True)).to_have_value("Hello")
 
 
 async def test_what_is_typed_as_the_page_appears_stays(page):
@@ -342,10 +183,185 @@ async def test_from_the_sign_in_to_an_answer_by_keyboard(browser, gateway):
         await expect(answers(page)).to_contain_text("Hello")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-async def test_a_conversation_is_accessible_and_narrow(browser, gateway, scheme):
-    narrow = {"width": 360, "height": 640}
-    async with opened(browser, gateway, color_scheme=scheme, viewport=narrow) as page:
+async def test_a_revoked_key_signs_out_with_the_reason(browser, scripted, folder):
+    engine = open_engine(Storage(data_dir=folder))
+    gateway = replace(scripted, key=await AccountRepository(engine).create_key("grace"))
+    async with opened(browser, gateway) as page:
+        await choose(page, "openai/some")
+        await say(page, "Remember me")
+        await expect(answers(page)).to_contain_text("Understood.")
+        await expect(page.get_by_role("button", name="Send")).to_be_visible()
+        keys = KeyAdministration(engine, Clock())
+        await keys.revoke((await keys.find(gateway.key)).id)
+        await engine.dispose()
+        await say(page, "Hello again")
+        await expect(page.get_by_role("status")).to_contain_text("Signed out")
+        await expect(page.get_by_label("API key")).to_be_visible()
+        kept = await page.evaluate("JSON.stringify(sessionStorage)")
+        assert "Remember me" not in kept
+        assert gateway.key not in kept
+
+
+async def test_attempts_are_shown_and_the_model_that_answered(page):
+    await choose(page, "openai/fail-500")
+    await parameters(page)
+    await page.get_by_label("Temperature").fill("warm")
+    await say(page, "Hello")
+    await expect(page.get_by_role("alert")).to_contain_text("Temperature: takes a number")
+    await expect(page.get_by_label("Message", exact=True)).to_have_value("Hello")
+    await page.get_by_label("Temperature").fill("")
+    await page.get_by_label("Fallback").select_option("enabled")
+    await page.get_by_label("Models of the chain").fill("anthropic/fail-529")
+    await say(page, "Hello")
+    attempts = page.get_by_role("list", name="Failed attempts").get_by_role("listitem")
+    await expect(attempts).to_have_count(2)
+    await expect(attempts.nth(0)).to_contain_text("fail-500")
+    await expect(attempts.nth(0)).to_contain_text("500 upstream_error")
+    await expect(attempts.nth(1)).to_contain_text("529 upstream_overloaded")
+    await expect(page.get_by_role("alert")).to_contain_text("req_")
+    await page.get_by_label("Models of the chain").fill("sandbox/echo")
+    await page.get_by_role("button", name="Regenerate").click()
+    facts = page.get_by_role("list", name="How the answer came about")
+    await expect(facts).to_contain_text("sandbox/echo at sandbox")
+    await expect(facts).to_contain_text("2 attempts, step step-1")
+    await expect(attempts).to_have_count(1)
+    await expect(attempts).to_contain_text("openai/fail-500 primary500 upstream_error")
+    await expect(facts).to_contain_text("tokens in")
+
+
+async def test_tools_are_called_and_results_go_back(page):
+    await parameters(page)
+    await page.get_by_label("Tools, as JSON").fill(json.dumps([TOOL]))
+    for api in ("chat", "messages", "responses"):
+        await choose(page, "sandbox/echo", api)
+        await say(page, "Use the weather tool")
+        await expect(page.get_by_role("region", name="Call of weather")).to_be_visible()
+        await expect(page.get_by_role("button", name="Send")).to_be_disabled()
+        await page.get_by_label("Result of weather").fill("It rains in Bergen.")
+        await page.get_by_role("button", name="Return the result").click()
+        await expect(answers(page)).to_have_count(2)
+        await expect(answers(page).nth(1)).to_contain_text("It rains in Bergen.")
+        await say(page, "Thank you")
+        await expect(answers(page).nth(2)).to_contain_text("Thank you")
+        await page.get_by_role("button", name="New conversation").click()
+    # Of an answer with thoughts, their signature goes back with the next message.
+    await page.get_by_label("Tools, as JSON").fill("")
+    await choose(page, "sandbox/echo", "messages")
+    await page.get_by_label("Tokens to think").fill("1024")
+    await say(page, "Hello")
+    thoughts = answers(page).get_by_text("The sandbox thinks about")
+    await expect(page.get_by_text("Thinking", exact=True)).to_be_visible()
+    await expect(thoughts).to_be_hidden()
+    await page.get_by_text("Thinking", exact=True).click()
+    await expect(thoughts).to_be_visible()
+    await say(page, "Once more")
+    await expect(answers(page).nth(1)).to_contain_text("Once more")
+
+
+async def test_files_are_attached_uploaded_and_sent(browser, scripted, upstream):
+    async with opened(browser, scripted) as page:
+        await choose(page, "openai/some")
+        held = asyncio.get_running_loop().create_future()
+        await page.route("**/v1/files", lambda route: held.set_result(route), times=1)
+        async with page.expect_file_chooser() as chooser:
+            await page.get_by_role("button", name="Attach files").click()
+        image = {"name": "dot.png", "mimeType": "image/png", "buffer": PNG}
+        await (await chooser.value).set_files([image])
+        await expect(page.get_by_role("progressbar", name="Upload of dot.png")).to_be_visible()
+        await expect(page.get_by_role("button", name="Send")).to_be_disabled()
+        await (await held).continue_()
+        listed = page.get_by_role("list", name="Attachments")
+        await expect(listed.locator("img")).to_have_js_property("naturalWidth", 1)
+        dropped = await page.evaluate_handle(
+            """() => {
+                const data = new DataTransfer();
+                const file = new File(["What the note says."], "note.txt", { type: "text/plain" });
+                data.items.add(file);
+                return data;
+            }"""
+        )
+        area = page.get_by_label("Message", exact=True)
+        await area.dispatch_event("drop", {"dataTransfer": dropped})
+        await expect(listed).to_contain_text("note.txt")
+        await page.get_by_role("button", name="Remove dot.png").click()
+        await say(page, "Read this")
+        await expect(answers(page)).to_contain_text("Understood.")
+        assert "What the note says." in json.dumps(upstream.bodies[-1])
+
+
+async def test_a_message_is_edited_and_answered_again(page):
+    await choose(page, "sandbox/echo")
+    await say(page, "The first question")
+    await expect(answers(page)).to_contain_text("The first question")
+    await say(page, "A further one")
+    await expect(answers(page)).to_have_count(2)
+    message = page.get_by_label("Message", exact=True)
+    field = page.get_by_label("Message, edited")
+    await expect(page.get_by_role("button", name="Send")).to_be_visible()
+    await message.press("ArrowUp")
+    await expect(field).to_have_value("A further one")
+    await page.keyboard.press("Escape")
+    # What was being written comes back after an edit.
+    await message.fill("Half a thought")
+    await page.get_by_role("button", name="Edit").first.click()
+    await expect(field).to_have_value("The first question")
+    await page.get_by_role("button", name="Cancel the edit").click()
+    await expect(message).to_have_value("Half a thought")
+    await page.get_by_role("button", name="Edit").first.click()
+    await field.fill("Another question")
+    await page.keyboard.press("Enter")
+    await expect(answers(page)).to_have_count(1)
+    await expect(answers(page)).to_contain_text("Another question")
+    await page.get_by_role("button", name="Regenerate").click()
+    await expect(answers(page)).to_have_count(1)
+    await expect(answers(page)).to_contain_text("Another question")
+
+
+async def test_nothing_typed_is_lost_until_the_sign_out(page):
+    await choose(page, "sandbox/echo")
+    await say(page, "Hello")
+    await expect(answers(page)).to_contain_text("Hello")
+    message = page.get_by_label("Message", exact=True)
+    await message.fill("Half a thought")
+    await page.reload()
+    await expect(answers(page)).to_contain_text("Hello")
+    await expect(message).to_have_value("Half a thought")
+    await page.get_by_role("navigation").get_by_role("link", name="Files").click()
+    await page.get_by_role("navigation").get_by_role("link", name="Playground").click()
+    await expect(message).to_have_value("Half a thought")
+    await page.get_by_role("button", name="New conversation").click()
+    await expect(answers(page)).to_have_count(0)
+    await expect(message).to_have_value("Half a thought")
+    await page.get_by_role("button", name="Undo").click()
+    await expect(answers(page)).to_contain_text("Hello")
+    await page.goto("/console/files")
+    assert "Half a thought" in await page.evaluate("JSON.stringify(sessionStorage)")
+    await page.get_by_role("button", name="Sign out").click()
+    await expect(page.get_by_label("API key")).to_be_visible()
+    assert await page.evaluate("sessionStorage.length") == 0
+
+
+async def test_an_answer_survives_a_reload_or_is_marked(browser, scripted, upstream):
+    async with opened(browser, scripted) as page:
+        await choose(page, "openai/held")
+        await say(page, "Hello")
+        await expect(answers(page)).to_contain_text("The first part")
+        await page.reload()
+        await expect(answers(page)).to_contain_text("The first part")
+        await expect(answers(page)).to_contain_text("cut off when the page was left")
+        # A response in the background goes on, and is read again.
+        await choose(page, "openai/held", "responses")
+        await page.get_by_role("button", name="Regenerate").click()
+        await expect(answers(page)).to_contain_text("The first part")
+        await page.reload()
+        await expect(page.get_by_role("button", name="Stop")).to_be_visible()
+        upstream.may_end.set()
+        await expect(answers(page)).to_contain_text("The first part and the rest.")
+        await expect(page.get_by_role("button", name="Regenerate")).to_be_visible()
+
+
+async def test_a_conversation_is_accessible_and_narrow(browser, gateway):
+    async with opened(browser, gateway, viewport={"width": 360, "height": 640}) as page:
         await choose(page, "sandbox/echo")
         await parameters(page)
         await page.get_by_label("Reasoning effort").select_option("low")
@@ -355,5 +371,19 @@ async def test_a_conversation_is_accessible_and_narrow(browser, gateway, scheme)
         assert await serious_violations(page) == []
         assert await page.evaluate("document.documentElement.scrollWidth") <= 360
         await page.get_by_role("button", name="Copy as code").click()
-        await expect(page.get_by_role("dialog")).to_contain_text("curl")
+        await expect(page.get_by_role("dialog", name="This request")).to_contain_text("curl")
         assert await serious_violations(page) == []
+        assert await serious_violations_of_colours(page) == []
+
+
+async def test_answers_and_code_are_copied(browser, gateway):
+    async with opened(browser, gateway, permissions=["clipboard-read", "clipboard-write"]) as page:
+        await choose(page, "sandbox/echo")
+        await say(page, "sandbox: recite Two:\n\n```python\nx = 1\n```\n\n$$a$$")
+        await expect(answers(page).locator(".code-block .bar")).to_contain_text("python")
+        await expect(answers(page).locator(".katex-mathml")).to_have_css("position", "absolute")
+        await answers(page).get_by_role("button", name="Copy the code").click()
+        assert await page.evaluate("navigator.clipboard.readText()") == "x = 1"
+        await answers(page).get_by_role("button", name="Copy the answer").click()
+        copied = await page.evaluate("navigator.clipboard.readText()")
+        assert "```python\nx = 1\n```" in copied

@@ -1,87 +1,141 @@
 """Signing in, finding one's way, and what holds for every page of the console."""
 
 import re
+import time
 
 import pytest
-from playwright.async_api import expect
+from playwright.async_api import Page, expect
 
-from tests.console.accessibility import serious_violations
+from services.common.storage.sign_in_codes import issue
+from services.common.version import VERSION
+from tests.console.accessibility import serious_violations, serious_violations_of_colours
 from tests.console.conftest import opened
-from tests.grid import each_row
 from tests.waiting import until
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 PAGES = {
     "Playground": "/console",
+    "Chats": "/console/chats",
+    "Documents": "/console/documents",
     "Files": "/console/files",
     "Memory": "/console/memory",
-    "Documents": "/console/documents",
     "Usage": "/console/usage",
     "Operations": "/console/operations",
 }
-
-
-async def test_the_root_leads_to_the_sign_in(browser, gateway):
-    async with opened(browser, gateway, "/", signed_in=False) as page:
-        await expect(page).to_have_url(f"{gateway.url}/console")
-        await expect(page.get_by_role("heading", name="Gateway console")).to_be_visible()
+NARROW = {"width": 360, "height": 640}
 
 
 async def test_a_key_signs_in_for_its_tab_alone(browser, gateway):
-    async with opened(browser, gateway, signed_in=False) as page:
+    async with opened(browser, gateway, "/", signed_in=False) as page:
+        await expect(page).to_have_url(f"{gateway.url}/console")
+        await expect(page.get_by_role("heading", name="Gateway console")).to_be_visible()
+        assert await serious_violations(page) == []
+        assert await serious_violations_of_colours(page) == []
+        await page.get_by_label("API key").fill("gw-wrong")
+        await page.keyboard.press("Enter")
+        await expect(page.get_by_role("alert")).to_contain_text("API key")
         await page.get_by_label("API key").fill(gateway.key)
         await page.keyboard.press("Enter")
         await expect(page.get_by_role("heading", name="Playground")).to_be_visible()
         assert gateway.key not in page.url
+        sidebar = page.get_by_role("complementary", name="Console")
+        await expect(sidebar).to_contain_text(f"…{gateway.key[-4:]} · version {VERSION}")
         other = await page.context.new_page()
         await other.goto("/console")
         await expect(other.get_by_label("API key")).to_be_visible()
 
 
-async def test_a_wrong_key_is_refused_with_the_reason(browser, gateway):
-    async with opened(browser, gateway, signed_in=False) as page:
-        await page.get_by_label("API key").fill("gw-wrong")
-        await page.keyboard.press("Enter")
-        await expect(page.get_by_role("alert")).to_contain_text("API key")
+async def test_a_link_signs_in_once(browser, gateway, gateway_folder):
+    (gateway_folder / "dev.key").write_text(gateway.key)
+    link = f"/console#code={issue(str(gateway_folder), time.time())}"
+    async with opened(browser, gateway, link, signed_in=False) as page:
+        await expect(page.get_by_role("heading", name="Playground")).to_be_visible()
+        assert page.url == f"{gateway.url}/console"
+    async with opened(browser, gateway, link, signed_in=False) as page:
         await expect(page.get_by_label("API key")).to_be_visible()
+        await expect(page.get_by_role("status")).to_contain_text("used or has expired")
+        assert page.url == f"{gateway.url}/console"
 
 
-@pytest.mark.parametrize("name", PAGES)
-async def test_pages_are_reached_by_keyboard(page, name):
-    link = page.get_by_role("navigation").get_by_role("link", name=name)
-    await link.focus()
-    await page.keyboard.press("Enter")
-    await expect(page).to_have_url(re.compile(f"{PAGES[name]}$"))
+async def test_a_rejected_key_leads_back_to_the_sign_in(browser, gateway):
+    async with opened(browser, gateway, "/console/files") as page:
+        await page.evaluate("sessionStorage.setItem('gateway.key', 'gw-gone')")
+        await page.reload()
+        await expect(page.get_by_label("API key")).to_be_visible()
+        await expect(page.get_by_text(re.compile("^Signed out: "))).to_be_visible()
+
+
+async def check_page(page: Page, name: str) -> None:
+    """Check that everybody can use the page that is shown, on narrow screens too."""
     await expect(page.get_by_role("heading", name=name, level=1)).to_be_visible()
-    await expect(link).to_have_attribute("aria-current", "page")
+    await expect(page).to_have_title(f"{name} · Gateway console")
+    assert await serious_violations(page) == [], name
+    assert await serious_violations_of_colours(page) == [], name
+    await page.set_viewport_size(NARROW)
+    assert await page.evaluate("document.documentElement.scrollWidth") <= NARROW["width"], name
+    await page.set_viewport_size({"width": 1280, "height": 720})
 
 
-@each_row("scheme", ["light", "dark"])
-@each_row("path", ["sign-in", *PAGES.values()])
-async def test_pages_are_accessible(browser, gateway, path, scheme):
-    is_signed_in = path != "sign-in"
-    async with opened(
-        browser,
-        gateway,
-        path if is_signed_in else "/console",
-        signed_in=is_signed_in,
-        color_scheme=scheme,
-    ) as page:
-        await expect(page.get_by_role("heading", level=1)).to_be_visible()
+async def test_pages_are_reached_by_keyboard_and_usable(browser, newcomer):
+    async with opened(browser, newcomer) as page:
+        for name, path in PAGES.items():
+            link = page.get_by_role("navigation").get_by_role("link", name=name)
+            await link.focus()
+            await page.keyboard.press("Enter")
+            await expect(page).to_have_url(re.compile(f"{path}$"))
+            await expect(link).to_have_attribute("aria-current", "page")
+            await check_page(page, name)
+
+
+async def test_narrow_screens_have_a_bar_and_a_menu(browser, gateway):
+    async with opened(browser, gateway, "/console/chats", viewport=NARROW) as page:
+        bar = page.get_by_role("navigation", name="Pages")
+        await expect(bar).to_be_in_viewport(ratio=1)
+        await bar.get_by_role("link", name="Files").click()
+        await expect(page.get_by_role("heading", name="Files", level=1)).to_be_visible()
+        await bar.get_by_role("button", name="More").click()
+        menu = page.get_by_role("dialog", name="Menu")
         assert await serious_violations(page) == []
+        await menu.get_by_role("link", name="Usage").click()
+        await expect(menu).to_have_count(0)
+        await expect(page.get_by_role("heading", name="Usage", level=1)).to_be_visible()
 
 
-@pytest.mark.parametrize("path", PAGES.values())
-async def test_pages_fit_a_narrow_screen(browser, gateway, path):
-    async with opened(browser, gateway, path, viewport={"width": 360, "height": 640}) as page:
-        await expect(page.get_by_role("heading", level=1)).to_be_visible()
-        assert await page.evaluate("document.documentElement.scrollWidth") <= 360
+async def test_a_theme_is_chosen_for_all_tabs(browser, gateway):
+    async with opened(browser, gateway, alone=True, color_scheme="light") as page:
+        root = page.locator("html")
+        await expect(root).to_have_css("color-scheme", "light dark")
+        await page.get_by_role("button", name="Dark").click()
+        await expect(root).to_have_css("color-scheme", "dark")
+        other = await page.context.new_page()
+        await other.goto("/console")
+        await expect(other.locator("html")).to_have_css("color-scheme", "dark")
+        await page.get_by_role("button", name="System").click()
+        await expect(root).to_have_css("color-scheme", "light dark")
 
 
-@pytest.mark.parametrize("path", PAGES.values())
-async def test_a_first_visit_transfers_less_than_200_kb(browser, gateway, path):
-    async with opened(browser, gateway, path) as page:
+async def test_the_palette_and_the_keys_open_by_keyboard(page):
+    await expect(page.get_by_role("heading", name="Playground")).to_be_visible()
+    await page.keyboard.press("Control+k")
+    palette = page.get_by_role("dialog", name="Go to")
+    await expect(palette.get_by_role("option")).not_to_have_count(0)
+    assert await serious_violations(page) == []
+    await page.keyboard.type("page usa")
+    await expect(palette.get_by_role("option")).to_have_count(1)
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("heading", name="Usage", level=1)).to_be_visible()
+    await expect(palette).to_have_count(0)
+    await page.keyboard.press("?")
+    keys = page.get_by_role("dialog", name="Keyboard shortcuts")
+    await expect(keys).to_contain_text("Ctrl+K")
+    assert await serious_violations(page) == []
+    await page.keyboard.press("Escape")
+    await expect(keys).to_have_count(0)
+
+
+async def test_a_first_visit_transfers_less_than_200_kb(browser, gateway):
+    async with opened(browser, gateway, alone=True) as page:
         devtools = await page.context.new_cdp_session(page)
         await devtools.send("Network.enable")
         await devtools.send("Network.setCacheDisabled", {"cacheDisabled": True})
@@ -89,7 +143,9 @@ async def test_a_first_visit_transfers_less_than_200_kb(browser, gateway, path):
         devtools.on(
             "Network.loadingFinished", lambda event: sizes.append(event["encodedDataLength"])
         )
-        await page.reload()
-        await expect(page.get_by_role("heading", level=1)).to_be_visible()
-        await until(lambda: len(sizes) > 3)
-        assert sum(sizes) < 200_000
+        for path in PAGES.values():
+            sizes.clear()
+            await page.goto(path)
+            await expect(page.get_by_role("heading", level=1)).to_be_visible()
+            await until(lambda: len(sizes) > 3)
+            assert sum(sizes) < 200_000, path

@@ -11,7 +11,6 @@ from services.common.settings import Storage
 from services.common.storage.database import open_engine
 from tests.console.accessibility import serious_violations
 from tests.console.conftest import opened
-from tests.gateway_in_process import running_gateway
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -22,19 +21,18 @@ async def test_without_limits_it_says_so(browser, gateway):
         await expect(page.get_by_role("region", name="Used").get_by_role("row")).to_have_count(3)
 
 
-async def test_limits_are_shown_with_what_is_left(browser, tmp_path):
-    async with running_gateway(tmp_path) as gateway:
-        engine = open_engine(Storage(data_dir=tmp_path))
-        owner = await AccountRepository(engine).identify(gateway.key)
-        limits = UsageLimits(
-            spend_per_week_pusd=2 * 10**12,
-            soft_limit_percent=80,
-            allowed_models=("sandbox/*",),
-        )
-        await LimitRepository(engine, Clock()).set(SubjectKind.USER, owner.user_id, limits)
-        await engine.dispose()
-        async with opened(browser, gateway, "/console/usage") as page:
-            row = page.get_by_role("region", name="Limits").get_by_role("row").nth(1)
-            await expect(row).to_contain_text("Dollars a week: $2")
-            await expect(page.get_by_text("Models of the user: sandbox/*")).to_be_visible()
-            assert await serious_violations(page) == []
+async def test_limits_are_shown_with_what_is_left(browser, newcomer, gateway_folder):
+    engine = open_engine(Storage(data_dir=gateway_folder))
+    owner = await AccountRepository(engine).identify(newcomer.key)
+    limits = UsageLimits(
+        spend_per_week_pusd=2 * 10**12,
+        soft_limit_percent=80,
+        allowed_models=("sandbox/*",),
+    )
+    await LimitRepository(engine, Clock()).set(SubjectKind.USER, owner.user_id, limits)
+    await engine.dispose()
+    async with opened(browser, newcomer, "/console/usage") as page:
+        row = page.get_by_role("region", name="Limits").get_by_role("row").nth(1)
+        await expect(row).to_contain_text("Dollars a week: $2")
+        await expect(page.get_by_text("Models of the user: sandbox/*")).to_be_visible()
+        assert await serious_violations(page) == []

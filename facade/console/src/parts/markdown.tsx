@@ -9,6 +9,7 @@ import type { ComponentChild, JSX } from "preact";
 import { memo } from "preact/compat";
 import { useMemo } from "preact/hooks";
 
+import { CopyButton } from "./copy";
 import { safeAddress } from "./links";
 import { Maths } from "./maths";
 
@@ -95,9 +96,15 @@ class Renderer {
         return <code>{node.value}</code>;
       case "code":
         return (
-          <pre tabIndex={0}>
-            <code>{node.value}</code>
-          </pre>
+          <div class="code-block">
+            <div class="bar">
+              <span>{node.lang ?? ""}</span>
+              <CopyButton text={node.value} label="Copy" name="the code" />
+            </div>
+            <pre tabIndex={0}>
+              <code>{node.value}</code>
+            </pre>
+          </div>
         );
       case "inlineMath":
         return <Maths tex={node.value} />;
@@ -113,13 +120,13 @@ class Renderer {
         return node.ordered ? <ol start={node.start ?? 1}>{inner()}</ol> : <ul>{inner()}</ul>;
       case "listItem":
         return (
-          <li>
+          <li class={typeof node.checked === "boolean" ? "task" : undefined}>
             {typeof node.checked === "boolean" && (
               <span role="img" aria-label={node.checked ? "done" : "to do"}>
                 {node.checked ? "☑ " : "☐ "}
               </span>
             )}
-            {inner()}
+            {node.spread ? inner() : this.tight(node, depth)}
           </li>
         );
       case "table":
@@ -150,6 +157,13 @@ class Renderer {
       default:
         return inner();
     }
+  }
+
+  /** Return the children of an item of a list without blank lines: no paragraphs of their own. */
+  private tight(item: Nodes & { type: "listItem" }, depth: number): ComponentChild[] {
+    return item.children.flatMap((node) =>
+      node.type === "paragraph" ? this.children(node, depth + 1) : [this.node(node, depth + 1)],
+    );
   }
 
   private table(node: Extract<Nodes, { type: "table" }>, depth: number): ComponentChild {

@@ -1,10 +1,15 @@
 import { ErrorBoundary, LocationProvider, Route, Router, lazy } from "preact-iso";
 
-import { Navigation } from "./navigation";
+import { useTitle } from "../parts/title";
+import { BottomBar } from "./bottom_bar";
+import { KeyHelp, useKeys } from "./keys";
+import { Palette } from "./palette";
 import { apiKey } from "./session";
+import { Sidebar, useSidebarData } from "./sidebar";
 import { SignIn } from "./sign_in";
 
 const Playground = lazy(() => import("../pages/playground/page"));
+const Chats = lazy(() => import("../pages/chats/page"));
 const Files = lazy(() => import("../pages/files/page"));
 const Memory = lazy(() => import("../pages/memory/page"));
 const Documents = lazy(() => import("../pages/documents/page"));
@@ -13,16 +18,23 @@ const Operations = lazy(() => import("../pages/operations/page"));
 
 export function App() {
   if (apiKey.value === "") return <SignIn />;
+  return <SignedIn key={apiKey.value} />;
+}
+
+function SignedIn() {
+  useSidebarData();
+  useKeys();
   return (
     <LocationProvider scope="/console">
       <a class="skip" href="#main">
         Skip to the content
       </a>
-      <Navigation />
+      <Sidebar />
       <main id="main" tabIndex={-1}>
         <ErrorBoundary>
           <Router>
             <Route path="/console" component={Playground} />
+            <Route path="/console/chats" component={Chats} />
             <Route path="/console/files" component={Files} />
             <Route path="/console/memory" component={Memory} />
             <Route path="/console/documents/:id?" component={Documents} />
@@ -32,11 +44,15 @@ export function App() {
           </Router>
         </ErrorBoundary>
       </main>
+      <BottomBar />
+      <Palette />
+      <KeyHelp />
     </LocationProvider>
   );
 }
 
 function NotFound() {
+  useTitle("Not found");
   return (
     <>
       <h1>There is no such page</h1>

@@ -6,6 +6,7 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 
 import { Empty } from "../../parts/empty";
 import { Failure } from "../../parts/failure";
+import { useTitle } from "../../parts/title";
 import { isFinal } from "./articles";
 import { BlockFrame } from "./block_frame";
 import { CITATION_STYLES } from "./citations";
@@ -28,6 +29,7 @@ const WIDE = "(min-width: 70rem)";
 export function Editor({ article }: { article: Article }) {
   const docId = article.outer_id;
   const [current, setCurrent] = useState(article);
+  useTitle(current.name);
   const shared = useMemo(() => {
     const document = new OpenDocument(docId);
     const chosen = CITATION_STYLES[sessionStorage.getItem(CITATIONS_KEY) ?? ""];

@@ -7,10 +7,13 @@ import { Empty } from "../../parts/empty";
 import { Failure } from "../../parts/failure";
 import { when } from "../../parts/formats";
 import { useLoaded } from "../../parts/loading";
+import { useTitle } from "../../parts/title";
+import { loadDocuments } from "../../shell/recent_documents";
 import { createArticle, deleteArticle, listGroups } from "./articles";
 import type { Article, ArticleGroup } from "./types";
 
 export function DocumentList() {
+  useTitle("Documents");
   const groups = useLoaded(listGroups, []);
   const { data, error } = groups;
   const isEmpty = data?.every((group) => group.articles.length === 0);
@@ -55,6 +58,7 @@ function NewDocument({ groups }: { groups: ArticleGroup[] }) {
     try {
       const name = String(entered.get("name") ?? "").trim();
       const article = await createArticle(name, Number(entered.get("group") ?? 0));
+      void loadDocuments();
       route(`/console/documents/${article.outer_id}`);
     } catch (failure) {
       setError(failure);
@@ -102,6 +106,7 @@ function Card({ article, onDeleted }: { article: Article; onDeleted: () => void 
         question={`Delete ${article.name}?`}
         onConfirm={async () => {
           await deleteArticle(article.outer_id);
+          void loadDocuments();
           onDeleted();
         }}
       />

@@ -8,11 +8,13 @@ import { useLoaded } from "../../parts/loading";
 import { MoreButton } from "../../parts/more_button";
 import { usePaged } from "../../parts/paged";
 import { save } from "../../parts/save";
+import { useTitle } from "../../parts/title";
 import { DropArea, FileButton, UploadList, useUploads } from "../../parts/uploads";
 import { Preview } from "./preview";
 import { type StoreFile, contentOf, deleteFile, getStorage, listFiles } from "./store";
 
 export default function Files() {
+  useTitle("Files");
   const files = usePaged(listFiles, []);
   const storage = useLoaded(getStorage, []);
   const [shown, setShown] = useState("");

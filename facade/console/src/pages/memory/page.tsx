@@ -5,6 +5,7 @@ import { Failure } from "../../parts/failure";
 import { when } from "../../parts/formats";
 import { MoreButton } from "../../parts/more_button";
 import { usePaged } from "../../parts/paged";
+import { useTitle } from "../../parts/title";
 import { Details } from "./details";
 import { listMemories } from "./memories";
 import { Profile } from "./profile";
@@ -12,6 +13,7 @@ import { Profile } from "./profile";
 export default function Memory() {
   const { query } = useLocation();
   const id = query["id"];
+  useTitle(id ?? "Memory");
   if (id !== undefined) return <Details key={id} id={id} />;
   return (
     <>

@@ -2,6 +2,7 @@
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 
+import { theme } from "../../shell/theme";
 import { when } from "../../parts/formats";
 import type { Line } from "./series";
 
@@ -60,7 +61,7 @@ export function Chart({
       observer.disconnect();
       plot.destroy();
     };
-  }, [times, lines]);
+  }, [times, lines, theme.value]);
   return (
     <figure class="chart">
       <figcaption>{title}</figcaption>

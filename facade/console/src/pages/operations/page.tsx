@@ -1,3 +1,4 @@
+import { useTitle } from "../../parts/title";
 import { adminKey, forgetAdminKey } from "../../shell/session";
 import { ActivityCharts } from "./activity";
 import { AdminSignIn } from "./admin_sign_in";
@@ -8,6 +9,7 @@ import { SubjectLimits } from "./subjects";
 import { Tags } from "./tags";
 
 export default function Operations() {
+  useTitle("Operations");
   return (
     <>
       <h1>Operations</h1>

@@ -47,7 +47,7 @@ function body(settings: Settings, turns: readonly Turn[]): Record<string, unknow
   if (temperature !== undefined) fields["temperature"] = temperature;
   const topP = numberOf(settings.topP, "Top p");
   if (topP !== undefined) fields["top_p"] = topP;
-  const maxTokens = numberOf(settings.maxTokens, "Tokens at most");
+  const maxTokens = numberOf(settings.maxTokens, "Max output tokens");
   if (maxTokens !== undefined) fields["max_tokens"] = maxTokens;
   const stop = linesOf(settings.stop);
   if (stop.length > 0) fields["stop"] = stop;

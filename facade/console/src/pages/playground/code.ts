@@ -1,9 +1,43 @@
 // A request as a program: curl, or the official SDKs. The key is a variable of the environment.
 import type { Turn } from "./conversation";
 import { DIALECTS } from "./dialects";
-import type { Settings } from "./settings";
+import type { DialectName, Settings } from "./settings";
 
 export type Language = "curl" | "Python" | "TypeScript";
+
+interface Sdk {
+  /** Names of its packages. */
+  python: string;
+  typescript: string;
+  client: string;
+  /** What its base address adds to the gateway's. */
+  base: string;
+  call: string;
+  /** The expressions that a program writes. */
+  answer: { python: string; typescript: string };
+}
+
+const OPENAI = { python: "openai", typescript: "openai", client: "OpenAI", base: "/v1" };
+const SDKS: Record<DialectName, Sdk> = {
+  chat: {
+    ...OPENAI,
+    call: "chat.completions.create",
+    answer: { python: "answer.choices[0].message", typescript: "answer.choices[0]?.message" },
+  },
+  responses: {
+    ...OPENAI,
+    call: "responses.create",
+    answer: { python: "answer.output_text", typescript: "answer.output_text" },
+  },
+  messages: {
+    python: "anthropic",
+    typescript: "@anthropic-ai/sdk",
+    client: "Anthropic",
+    base: "",
+    call: "messages.create",
+    answer: { python: "answer.content", typescript: "answer.content" },
+  },
+};
 
 /** Return a program that sends the next request of a conversation; throws SettingError. */
 export function program(
@@ -32,9 +66,9 @@ function curl(
   origin: string,
 ): string {
   const headers =
-    settings.dialect === "chat"
-      ? ['-H "Authorization: Bearer $GATEWAY_KEY"']
-      : ['-H "x-api-key: $GATEWAY_KEY"', "-H 'compat-version: 2023-06-01'"];
+    settings.dialect === "messages"
+      ? ['-H "x-api-key: $GATEWAY_KEY"', "-H 'compat-version: 2023-06-01'"]
+      : ['-H "Authorization: Bearer $GATEWAY_KEY"'];
   return [
     `curl ${quoted(origin + path)}`,
     ...headers,
@@ -56,20 +90,17 @@ function python(
 ): string {
   const fields = Object.entries(known).map(([name, value]) => `    ${name}=${literal(value, 1)},`);
   if (Object.keys(further).length > 0) fields.push(`    extra_body=${literal(further, 1)},`);
-  const [package_, client, base, call, shown] =
-    settings.dialect === "chat"
-      ? ["openai", "OpenAI", "/v1", "chat.completions.create", "answer.choices[0].message"]
-      : ["anthropic", "Anthropic", "", "messages.create", "answer.content"];
+  const { python: sdk, client, base, call, answer } = SDKS[settings.dialect];
   return [
     "import os",
     "",
-    `from ${package_} import ${client}`,
+    `from ${sdk} import ${client}`,
     "",
     `client = ${client}(base_url=${JSON.stringify(origin + base)}, api_key=os.environ["GATEWAY_KEY"])`,
     `answer = client.${call}(`,
     ...fields,
     ")",
-    `print(${shown})`,
+    `print(${answer.python})`,
     "",
   ].join("\n");
 }
@@ -106,12 +137,9 @@ function typescript(
     ([name, value]) => `  ${name}: ${indented(JSON.stringify(value, null, 2))},`,
   );
   if (hasFurther) fields.push("  ...further,");
-  const [package_, client, base, call, shown] =
-    settings.dialect === "chat"
-      ? ["openai", "OpenAI", "/v1", "chat.completions.create", "answer.choices[0]?.message"]
-      : ["@anthropic-ai/sdk", "Anthropic", "", "messages.create", "answer.content"];
+  const { typescript: sdk, client, base, call, answer } = SDKS[settings.dialect];
   return [
-    `import ${client} from "${package_}";`,
+    `import ${client} from "${sdk}";`,
     "",
     `const client = new ${client}({`,
     `  baseURL: ${JSON.stringify(origin + base)},`,
@@ -122,7 +150,7 @@ function typescript(
     `const answer = await client.${call}({`,
     ...fields,
     "});",
-    `console.log(${shown});`,
+    `console.log(${answer.typescript});`,
     "",
   ].join("\n");
 }

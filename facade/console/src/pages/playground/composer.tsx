@@ -1,65 +1,59 @@
 // The message that is written next.
-import { useSignal } from "@preact/signals";
-import { useLayoutEffect, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 
 import { DropArea, FileButton, UploadList, useUploads } from "../../parts/uploads";
 import { Attachments } from "./attachments";
-import type { Attachment, Turn, UserTurn } from "./conversation";
+import type { Turn, UserTurn } from "./conversation";
 import { CopyCode } from "./copy_code";
 import { keepPreview } from "./previews";
 import { isRunning, stop } from "./run";
+import { EMPTY, leaveEdit, message, setMessage } from "./store";
 
 export function Composer({
-  draft,
-  isEditing,
   isWaiting,
-  hasTurns,
   conversation,
   onSend,
-  onCancel,
-  onClear,
+  onEditLast,
 }: {
-  /** What the message begins as; a new one replaces what was written. */
-  draft: UserTurn;
-  isEditing: boolean;
   /** Whether the model waits for results of tools first. */
   isWaiting: boolean;
-  hasTurns: boolean;
   /** The turns before the message. */
   conversation: readonly Turn[];
   /** Sends the message; returns whether it was sent. */
   onSend: (turn: UserTurn) => boolean;
-  onCancel: () => void;
-  onClear: () => void;
+  /** Begins an edit of the last message. */
+  onEditLast: () => void;
 }) {
-  const text = useSignal(draft.text);
-  const attachments = useSignal<Attachment[]>(draft.attachments);
   const field = useRef<HTMLTextAreaElement>(null);
   const uploads = useUploads((stored, file) => {
     keepPreview(stored.id, file);
     const added = { fileId: stored.id, name: file.name, type: file.type };
-    attachments.value = [...attachments.value, added];
+    setMessage({ ...message.value, attachments: [...message.value.attachments, added] });
   });
+  const { text, attachments, edited } = message.value;
+  const isEditing = edited !== undefined;
   // Before the next key is handled, so that none is lost.
   useLayoutEffect(() => {
-    text.value = draft.text;
-    attachments.value = draft.attachments;
     if (isEditing) field.current?.focus();
-  }, [draft]);
+  }, [edited]);
+  useEscape();
 
   const isUploading = uploads.list.some(({ error }) => error === undefined);
-  const isEmpty = text.value.trim() === "" && attachments.value.length === 0;
+  const isEmpty = text.trim() === "" && attachments.length === 0;
   const mayNotSend = isEmpty || isUploading || isWaiting || isRunning.value;
-  const written = (): UserTurn => ({
-    role: "user",
-    text: text.value,
-    attachments: attachments.value,
-  });
+  const written: UserTurn = { role: "user", text, attachments };
 
   function submit(): void {
-    if (mayNotSend || !onSend(written())) return;
-    text.value = "";
-    attachments.value = [];
+    if (mayNotSend || !onSend(written)) return;
+    setMessage(EMPTY);
+  }
+
+  function onKeyDown(event: KeyboardEvent): void {
+    if (event.isComposing) return;
+    if (event.key === "Enter" && !event.shiftKey) submit();
+    else if (event.key === "ArrowUp" && isEmpty && !isEditing) onEditLast();
+    else return;
+    event.preventDefault();
   }
 
   return (
@@ -72,31 +66,43 @@ export function Composer({
         }}
       >
         <label>
-          {isEditing ? "Message, edited" : "Message"}
+          <span class={isEditing ? "hint" : "visually-hidden"}>
+            {isEditing ? "Message, edited" : "Message"}
+          </span>
           <textarea
             ref={field}
-            rows={3}
-            value={text.value}
-            onInput={(event) => (text.value = event.currentTarget.value)}
+            rows={1}
+            placeholder="Write a message"
+            value={text}
+            onInput={(event) => setMessage({ ...message.value, text: event.currentTarget.value })}
             onPaste={(event) => {
               const files = Array.from(event.clipboardData?.files ?? []);
               if (files.length > 0) uploads.add(files);
             }}
-            onKeyDown={(event) => {
-              if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
-              event.preventDefault();
-              submit();
-            }}
+            onKeyDown={onKeyDown}
           />
         </label>
         <Attachments
-          list={attachments.value}
+          list={attachments}
           onRemove={({ fileId }) => {
-            attachments.value = attachments.value.filter((each) => each.fileId !== fileId);
+            const left = attachments.filter((each) => each.fileId !== fileId);
+            setMessage({ ...message.value, attachments: left });
           }}
         />
         <UploadList uploads={uploads} />
         <div class="actions">
+          <FileButton label="Attach files" onFiles={uploads.add} />
+          <CopyCode turns={() => (isEmpty ? conversation : [...conversation, written])} />
+          {isEditing && (
+            <button type="button" class="quiet" onClick={leaveEdit}>
+              Cancel the edit
+            </button>
+          )}
+          <span class={isWaiting ? "hint keys-hint waiting" : "hint keys-hint"}>
+            {isWaiting
+              ? "The model waits for the results of its calls."
+              : "Enter sends, Shift+Enter begins a line"}
+          </span>
           {isRunning.value ? (
             <button type="button" class="danger" onClick={stop}>
               Stop
@@ -104,25 +110,22 @@ export function Composer({
           ) : (
             <button disabled={mayNotSend}>Send</button>
           )}
-          <FileButton label="Attach files" onFiles={uploads.add} />
-          <CopyCode turns={() => (isEmpty ? conversation : [...conversation, written()])} />
-          {isEditing && (
-            <button type="button" class="quiet" onClick={onCancel}>
-              Cancel the edit
-            </button>
-          )}
-          {hasTurns && !isEditing && (
-            <button type="button" class="quiet" disabled={isRunning.value} onClick={onClear}>
-              New conversation
-            </button>
-          )}
         </div>
-        <p class="hint">
-          {isWaiting
-            ? "The model waits for the results of its calls."
-            : "Enter sends, Shift and Enter begin a line. Files can be dropped here."}
-        </p>
       </form>
     </DropArea>
   );
+}
+
+/** Escape stops an answer, else leaves an edit; in a dialog or a list it closes that. */
+function useEscape(): void {
+  useEffect(() => {
+    function onKeyDown(event: KeyboardEvent): void {
+      if (event.key !== "Escape" || event.defaultPrevented) return;
+      if (document.querySelector("dialog[open]") !== null) return;
+      if (isRunning.value) stop();
+      else if (message.value.edited !== undefined) leaveEdit();
+    }
+    window.addEventListener("keydown", onKeyDown);
+    return () => window.removeEventListener("keydown", onKeyDown);
+  }, []);
 }

@@ -77,14 +77,21 @@ export interface UserTurn {
   role: "user";
   text: string;
   attachments: Attachment[];
+  /** Ids of its items in the stored chat. */
+  itemIds?: string[];
 }
 
 export interface AssistantTurn {
   role: "assistant";
   blocks: Block[];
   facts: Facts;
-  state: "streaming" | "done" | "stopped" | "failed";
+  /** `cut` was left in the middle, by a reload for example. */
+  state: "streaming" | "done" | "stopped" | "cut" | "failed";
   fault?: Fault;
+  /** Ids of its items in the stored chat. */
+  itemIds?: string[];
+  /** Of a response in the background: where it can be read again. */
+  responseId?: string;
 }
 
 export type Turn = UserTurn | AssistantTurn;

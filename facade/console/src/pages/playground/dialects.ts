@@ -1,7 +1,8 @@
-// The two dialects of the playground.
+// The dialects of the playground.
 import { chat } from "./chat";
 import type { Dialect } from "./dialect";
 import { messages } from "./messages";
+import { responses } from "./responses";
 import type { DialectName } from "./settings";
 
-export const DIALECTS: Record<DialectName, Dialect> = { chat, messages };
+export const DIALECTS: Record<DialectName, Dialect> = { chat, messages, responses };

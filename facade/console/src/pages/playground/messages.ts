@@ -42,7 +42,7 @@ function body(settings: Settings, turns: readonly Turn[]): Record<string, unknow
   const budget = numberOf(settings.thinkingBudget, "Tokens to think");
   const fields: Record<string, unknown> = {
     model: settings.model,
-    max_tokens: numberOf(settings.maxTokens, "Tokens at most") ?? MAX_TOKENS + (budget ?? 0),
+    max_tokens: numberOf(settings.maxTokens, "Max output tokens") ?? MAX_TOKENS + (budget ?? 0),
     messages: sendable(turns).flatMap((turn) =>
       turn.role === "user" ? [userMessage(turn)] : answerMessages(turn),
     ),

@@ -1,5 +1,5 @@
 // Which model answers, in which dialect.
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 
 import { json } from "../../api/client";
 import { Failure } from "../../parts/failure";
@@ -11,12 +11,16 @@ interface Model {
   id: string;
   owned_by: string;
   max_input_tokens: number | null;
+  /** Decimal dollars for a million tokens. */
+  pricing: { input: string; output: string } | null;
   capabilities: { inputs: string[]; tools: boolean | null; thinking: boolean | null };
 }
 
 // Its models make vectors alone.
 const EMBEDDED = "embedded";
 const SANDBOX = "sandbox";
+// Models in the list; a longer one is searched.
+const MAX_SHOWN = 100;
 
 async function listModels(signal: AbortSignal): Promise<Model[]> {
   const { data } = await json<{ data: Model[] }>("/v1/models", { signal });
@@ -44,25 +48,7 @@ export function ModelChoice() {
   const chosen = data?.find(({ id }) => id === model);
   return (
     <div class="model-choice">
-      <label>
-        Model
-        <input
-          list="models"
-          autocomplete="off"
-          spellcheck={false}
-          value={model}
-          onFocus={(event) => {
-            isTouched.current = true;
-            event.currentTarget.select();
-          }}
-          onInput={(event) => change({ model: event.currentTarget.value })}
-        />
-      </label>
-      <datalist id="models">
-        {data?.map(({ id, owned_by }) => (
-          <option key={id} value={id} label={owned_by} />
-        ))}
-      </datalist>
+      <ModelField models={data ?? []} onTouch={() => (isTouched.current = true)} />
       <label>
         API
         <select
@@ -71,6 +57,7 @@ export function ModelChoice() {
         >
           <option value="chat">Chat completions</option>
           <option value="messages">Messages</option>
+          <option value="responses">Responses</option>
         </select>
       </label>
       <p class="hint">{chosen ? described(chosen) : data && advice(data, model)}</p>
@@ -79,11 +66,107 @@ export function ModelChoice() {
   );
 }
 
+/** A field for any name, with the models that match it below. */
+function ModelField({ models, onTouch }: { models: readonly Model[]; onTouch: () => void }) {
+  const { model } = settings.value;
+  const [isOpen, setOpen] = useState(false);
+  // All models are listed until a name is typed.
+  const [query, setQuery] = useState("");
+  const [place, setPlace] = useState(-1);
+  const list = useRef<HTMLUListElement>(null);
+  const shown = isOpen ? matching(models, query).slice(0, MAX_SHOWN) : [];
+  useEffect(() => {
+    list.current?.children[place]?.scrollIntoView({ block: "nearest" });
+  }, [place]);
+
+  function open(): void {
+    onTouch();
+    setQuery("");
+    setPlace(-1);
+    setOpen(true);
+  }
+
+  function choose(id: string): void {
+    change({ model: id });
+    setOpen(false);
+  }
+
+  function onKeyDown(event: KeyboardEvent): void {
+    const chosen = shown[place];
+    if (event.key === "ArrowDown" && !isOpen) open();
+    else if (event.key === "ArrowDown") setPlace(Math.min(place + 1, shown.length - 1));
+    else if (event.key === "ArrowUp" && isOpen) setPlace(Math.max(place - 1, 0));
+    else if (event.key === "Enter" && isOpen && chosen) choose(chosen.id);
+    else if (event.key === "Escape" && isOpen) setOpen(false);
+    else return;
+    event.preventDefault();
+  }
+
+  return (
+    <div class="model-field">
+      <label>
+        Model
+        <input
+          role="combobox"
+          aria-expanded={shown.length > 0}
+          aria-controls="models"
+          aria-autocomplete="list"
+          aria-activedescendant={shown[place] && `model-${place}`}
+          autocomplete="off"
+          spellcheck={false}
+          value={model}
+          onFocus={(event) => {
+            event.currentTarget.select();
+            open();
+          }}
+          onBlur={() => setOpen(false)}
+          onInput={(event) => {
+            const { value } = event.currentTarget;
+            change({ model: value });
+            setQuery(value);
+            setPlace(-1);
+            setOpen(true);
+          }}
+          onKeyDown={onKeyDown}
+        />
+      </label>
+      <ul ref={list} id="models" role="listbox" aria-label="Models" hidden={shown.length === 0}>
+        {shown.map((one, index) => (
+          <li
+            key={one.id}
+            id={`model-${index}`}
+            role="option"
+            aria-selected={index === place || (place < 0 && one.id === model)}
+            // The field keeps the focus, which would close the list before the click.
+            onMouseDown={(event) => event.preventDefault()}
+            onClick={() => choose(one.id)}
+          >
+            <span>{one.id}</span>
+            <span class="hint">{described(one)}</span>
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+}
+
+/** Return the models whose names, providers or capabilities have all words of a query. */
+function matching(models: readonly Model[], query: string): readonly Model[] {
+  const words = query.toLowerCase().split(/\s+/);
+  return models.filter((model) => {
+    const text = `${model.id} ${described(model)}`.toLowerCase();
+    return words.every((word) => text.includes(word));
+  });
+}
+
 function described(model: Model): string {
   const parts = [`of ${model.owned_by}`, `reads ${model.capabilities.inputs.join(", ")}`];
   if (model.max_input_tokens) parts.push(`${model.max_input_tokens.toLocaleString()} tokens`);
   if (model.capabilities.tools) parts.push("calls tools");
   if (model.capabilities.thinking) parts.push("thinks");
+  if (model.pricing) {
+    parts.push(`$${model.pricing.input} in, $${model.pricing.output} out per million tokens`);
+  }
   return parts.join(" · ");
 }
 

@@ -1,28 +1,38 @@
 // The playground: a conversation with any model.
-import { useState } from "preact/hooks";
+import { useLocation } from "preact-iso";
+import { useEffect, useState } from "preact/hooks";
 
+import { chats, currentChat, setCurrentChat, titleOf } from "../../chats/chats";
 import { Empty } from "../../parts/empty";
 import { Failure } from "../../parts/failure";
+import { useTitle } from "../../parts/title";
 import { Composer } from "./composer";
-import { type Turn, type UserTurn, isWaiting } from "./conversation";
+import { type Turn, isWaiting } from "./conversation";
 import { useFollowing } from "./following";
+import { forget, openChat, saveProblem, settled, store } from "./history";
 import { ModelChoice } from "./models";
-import { dropPreviews } from "./previews";
-import { isRunning, run } from "./run";
+import { ended, isRunning, resume, run } from "./run";
 import { SettingError } from "./settings";
 import { SettingsForm } from "./settings_form";
-import { setLast, setTurns, settings, turns } from "./store";
+import { message, setLast, setMessage, setTurns, settings, turns } from "./store";
 import { TurnView } from "./turn_view";
 
-const NOTHING: UserTurn = { role: "user", text: "", attachments: [] };
+/** A conversation that was put away by a new one. */
+interface Cleared {
+  turns: readonly Turn[];
+  chat: string;
+}
 
 export default function Playground() {
-  const [draft, setDraft] = useState(NOTHING);
-  // Index of the turn that is edited; what follows it goes when the edit is sent.
-  const [edited, setEdited] = useState<number>();
   const [problem, setProblem] = useState<unknown>();
+  const [cleared, setCleared] = useState<Cleared>();
+  const opening = useOpening(startNew);
   useFollowing(turns.value);
+  useEffect(() => void resume(), []);
+  const { edited } = message.value;
   const conversation = edited === undefined ? turns.value : turns.value.slice(0, edited);
+  const chat = chats.value?.find(({ id }) => id === currentChat.value);
+  useTitle(chat === undefined ? "Playground" : titleOf(chat));
 
   /** Send a conversation; return whether it was sent. */
   function answer(now: readonly Turn[]): boolean {
@@ -37,18 +47,43 @@ export default function Playground() {
       if (!(error instanceof SettingError)) throw error;
       setProblem(error);
     });
-    return turns.value !== before;
-  }
-
-  function stopEditing(): void {
-    setEdited(undefined);
-    setDraft({ ...NOTHING });
-  }
-
-  function send(turn: UserTurn): boolean {
-    const isSent = answer([...conversation, turn]);
-    if (isSent) stopEditing();
+    const isSent = turns.value !== before;
+    if (isSent) {
+      setCleared(undefined);
+      forget(before.filter((turn) => !now.includes(turn)));
+    }
     return isSent;
+  }
+
+  async function startNew(): Promise<void> {
+    await ended();
+    await settled();
+    if (turns.value.length === 0) return;
+    setCleared({ turns: turns.value, chat: currentChat.value });
+    setTurns([]);
+    setCurrentChat("");
+    if (message.value.edited !== undefined) setMessage({ ...message.value, edited: undefined });
+  }
+
+  function undo(): void {
+    if (cleared === undefined) return;
+    setCurrentChat(cleared.chat);
+    setTurns(cleared.turns);
+    setCleared(undefined);
+  }
+
+  function edit(index: number): void {
+    const turn = turns.value[index];
+    if (turn?.role !== "user") return;
+    const { text, attachments, before } = message.value;
+    const kept = before ?? { role: "user", text, attachments };
+    setMessage({
+      role: "user",
+      text: turn.text,
+      attachments: turn.attachments,
+      edited: index,
+      before: kept,
+    });
   }
 
   function giveResult(callId: string, result: string): void {
@@ -58,18 +93,42 @@ export default function Playground() {
       block.type === "call" && block.id === callId ? { ...block, result } : block,
     );
     setLast({ ...last, blocks });
-    if (!isWaiting(turns.value)) answer(turns.value);
+    if (isWaiting(turns.value)) store();
+    else answer(turns.value);
   }
 
   return (
     <div class="playground">
-      <h1>Playground</h1>
-      <ModelChoice />
-      <SettingsForm />
+      <div class="page-head">
+        <h1>Playground</h1>
+        {turns.value.length > 0 && (
+          <button
+            type="button"
+            class="quiet"
+            disabled={isRunning.value}
+            onClick={() => void startNew()}
+          >
+            New conversation
+          </button>
+        )}
+      </div>
+      <div class="chat-bar">
+        <ModelChoice />
+        <SettingsForm />
+      </div>
       <section class="conversation" aria-label="Conversation">
         {turns.value.length === 0 && (
-          <Empty title="Nothing has been said yet">
-            <p>Choose a model and write a message. The conversation stays in this tab.</p>
+          <Empty title={opening.isLoading ? "Opening…" : "Nothing has been said yet"}>
+            {cleared === undefined ? (
+              <p>Choose a model and write a message.</p>
+            ) : (
+              <p>
+                A new conversation.{" "}
+                <button type="button" class="quiet small" onClick={undo}>
+                  Undo
+                </button>
+              </p>
+            )}
           </Empty>
         )}
         {turns.value.map((turn, index) => (
@@ -78,34 +137,61 @@ export default function Playground() {
             turn={turn}
             isLast={index === turns.value.length - 1}
             isBusy={isRunning.value}
-            onEdit={() => {
-              if (turn.role !== "user") return;
-              setDraft({ ...turn });
-              setEdited(index);
-            }}
+            onEdit={() => edit(index)}
             onRegenerate={() => answer(turns.value.slice(0, index))}
             onResult={giveResult}
           />
         ))}
       </section>
+      {opening.isLoading && isRunning.value && (
+        <p class="hint">The chat opens when this answer is complete.</p>
+      )}
       <p class="visually-hidden" role="status">
         {isRunning.value ? "The model answers." : turns.value.length > 0 ? "The answer is complete." : ""}
       </p>
-      <Failure error={problem} />
-      <Composer
-        draft={draft}
-        isEditing={edited !== undefined}
-        isWaiting={edited === undefined && isWaiting(turns.value)}
-        hasTurns={turns.value.length > 0}
-        conversation={conversation}
-        onSend={send}
-        onCancel={stopEditing}
-        onClear={() => {
-          setTurns([]);
-          dropPreviews();
-          stopEditing();
-        }}
-      />
+      <div class="composer-place">
+        <Failure error={problem ?? opening.error} />
+        {saveProblem.value !== undefined && (
+          <p class="hint" role="status">
+            This chat is not stored: {String((saveProblem.value as Error).message)}
+          </p>
+        )}
+        <Composer
+          isWaiting={edited === undefined && isWaiting(turns.value)}
+          conversation={conversation}
+          onSend={(turn) => answer([...conversation, turn])}
+          onEditLast={() => {
+            if (!isRunning.value) edit(turns.value.findLastIndex(({ role }) => role === "user"));
+          }}
+        />
+      </div>
     </div>
   );
+}
+
+/** Show the chat that the address names: `?chat=ID`, or `?chat=new` for a new one. */
+function useOpening(startNew: () => Promise<void>): { isLoading: boolean; error: unknown } {
+  const { query, route } = useLocation();
+  const [state, setState] = useState<{ isLoading: boolean; error: unknown }>({
+    isLoading: false,
+    error: undefined,
+  });
+  const id = query["chat"];
+  useEffect(() => {
+    if (id === undefined || id === currentChat.value) return;
+    if (id === "new") {
+      void startNew().then(() => route("/console", true));
+      return;
+    }
+    const controller = new AbortController();
+    setState({ isLoading: true, error: undefined });
+    openChat(id, controller.signal).then(
+      () => setState({ isLoading: false, error: undefined }),
+      (error: unknown) => {
+        if (!controller.signal.aborted) setState({ isLoading: false, error });
+      },
+    );
+    return () => controller.abort();
+  }, [id]);
+  return state;
 }

@@ -8,8 +8,9 @@ import { costOf } from "./cost";
 import type { AssistantTurn, Attempt, Facts, Fault, Turn } from "./conversation";
 import type { Dialect } from "./dialect";
 import { DIALECTS } from "./dialects";
+import { store } from "./history";
 import { isObject } from "./settings";
-import { setLast, setTurns, settings } from "./store";
+import { setLast, setTurns, settings, turns } from "./store";
 
 // Milliseconds between two looks of an answer that grows: each renders its Markdown again.
 const SHOWN_EVERY_MS = 50;
@@ -24,6 +25,15 @@ export function stop(): void {
   running?.abort();
 }
 
+/** Wait until no answer is being written. */
+export function ended(): Promise<void> {
+  return new Promise((resolve) => {
+    const dispose = effect(() => {
+      if (!isRunning.value) queueMicrotask(() => (dispose(), resolve()));
+    });
+  });
+}
+
 effect(() => {
   if (apiKey.value === "") stop();
 });
@@ -33,17 +43,47 @@ export async function run(conversation: readonly Turn[]): Promise<void> {
   const dialect = DIALECTS[settings.value.dialect];
   const json = { ...dialect.body(settings.value, conversation), ...dialect.streamed };
   const turn: AssistantTurn = { role: "assistant", blocks: [], facts: {}, state: "streaming" };
+  setTurns([...conversation, turn]);
+  store();
+  const headers: Record<string, string> = { "compat-version": "2023-06-01" };
+  await follow(dialect, turn, (signal) =>
+    send(dialect.path, { method: "POST", json, headers, signal }),
+  );
+}
+
+/** Go on with an answer in the background that was cut when the page was left. */
+export async function resume(): Promise<void> {
+  const last = turns.value.at(-1);
+  if (last?.role !== "assistant" || last.state !== "cut" || isRunning.value) return;
+  const { responseId } = last;
+  if (responseId === undefined) return;
+  const turn: AssistantTurn = { ...last, blocks: [], facts: {}, state: "streaming" };
+  setLast(turn);
+  await follow(DIALECTS.responses, turn, (signal) =>
+    send(`${addressOf(responseId)}?stream=true`, { signal }),
+  );
+}
+
+const addressOf = (responseId: string): string =>
+  `/v1/responses/${encodeURIComponent(responseId)}`;
+
+/** Show an answer as it comes, up to its end. */
+async function follow(
+  dialect: Dialect,
+  turn: AssistantTurn,
+  begin: (signal: AbortSignal) => Promise<Response>,
+): Promise<void> {
   const controller = new AbortController();
   running = controller;
   isRunning.value = true;
-  setTurns([...conversation, turn]);
   const began = performance.now();
   try {
-    await stream(dialect, json, turn, controller.signal, began);
+    await stream(dialect, turn, () => begin(controller.signal), began);
     turn.state = "done";
   } catch (error) {
     if (controller.signal.aborted) {
       turn.state = "stopped";
+      await cancel(turn.responseId);
     } else {
       turn.state = "failed";
       turn.fault = toFault(error);
@@ -54,18 +94,24 @@ export async function run(conversation: readonly Turn[]): Promise<void> {
   running = undefined;
   isRunning.value = false;
   // Nothing is kept of an answer that ended by the sign-out.
-  if (apiKey.value !== "") setLast({ ...turn });
+  if (apiKey.value === "") return;
+  setLast({ ...turn });
+  store();
+}
+
+/** Cancel a response in the background, which goes on without a reader. */
+async function cancel(responseId: string | undefined): Promise<void> {
+  if (responseId === undefined || apiKey.value === "") return;
+  await send(`${addressOf(responseId)}/cancel`, { method: "POST" }).catch(() => undefined);
 }
 
 async function stream(
   dialect: Dialect,
-  json: unknown,
   turn: AssistantTurn,
-  signal: AbortSignal,
+  begin: () => Promise<Response>,
   began: number,
 ): Promise<void> {
-  const headers: Record<string, string> = { "compat-version": "2023-06-01" };
-  const response = await send(dialect.path, { method: "POST", json, headers, signal });
+  const response = await begin();
   Object.assign(turn.facts, factsOf(response.headers));
   let shownAt = -SHOWN_EVERY_MS;
   let later: number | undefined;
@@ -81,6 +127,10 @@ async function stream(
       if (!isObject(event)) continue;
       // What breaks an answer off comes as an event, in the shape of the error of an endpoint.
       if (isObject(event["error"])) throw toError(0, response.headers, data);
+      const ended = event["response"];
+      if (event["type"] === "response.failed" && isObject(ended)) {
+        throw toError(0, response.headers, JSON.stringify(ended));
+      }
       dialect.read(turn, event);
       if (turn.facts.firstMs === undefined && turn.blocks.length > 0) {
         turn.facts.firstMs = performance.now() - began;

@@ -1,6 +1,6 @@
 // What a request asks for beside its conversation, and its translation to fields of a body.
 
-export type DialectName = "chat" | "messages";
+export type DialectName = "chat" | "messages" | "responses";
 
 export interface Settings {
   dialect: DialectName;
@@ -12,11 +12,11 @@ export interface Settings {
   maxTokens: string;
   /** One stop string a line. */
   stop: string;
-  /** Of chats: how much a model thinks. */
+  /** Of chats and responses: how much a model thinks. */
   effort: string;
   /** Of messages: tokens that it may think. */
   thinkingBudget: string;
-  /** Of chats: whether the answer is JSON. */
+  /** Of chats and responses: whether the answer is JSON. */
   isJson: boolean;
   fallback: string;
   /** Models of the chain, one a line. */
@@ -28,6 +28,8 @@ export interface Settings {
   tools: string;
   /** JSON: an object of further fields. */
   further: string;
+  /** Whether the conversation is stored as a chat. */
+  isStored: boolean;
 }
 
 export const DEFAULTS: Settings = {
@@ -47,6 +49,7 @@ export const DEFAULTS: Settings = {
   hasBuiltInTools: false,
   tools: "",
   further: "",
+  isStored: true,
 };
 
 export interface Tool {

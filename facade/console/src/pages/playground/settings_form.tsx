@@ -9,7 +9,7 @@ type Texts = {
 }[keyof Settings];
 
 export function SettingsForm() {
-  const isChat = settings.value.dialect === "chat";
+  const isOfOpenAi = settings.value.dialect !== "messages";
   const hasChain = ["enabled", "strict"].includes(settings.value.fallback);
   return (
     <details class="settings">
@@ -18,8 +18,8 @@ export function SettingsForm() {
         <Text name="system" label="System prompt" rows={3} isWide />
         <Value name="temperature" label="Temperature" />
         <Value name="topP" label="Top p" />
-        <Value name="maxTokens" label="Tokens at most" />
-        {isChat ? (
+        <Value name="maxTokens" label="Max output tokens" />
+        {isOfOpenAi ? (
           <Choice
             name="effort"
             label="Reasoning effort"
@@ -43,7 +43,7 @@ export function SettingsForm() {
             onInput={(event) => change({ memoryId: event.currentTarget.value })}
           />
         </label>
-        {isChat ? (
+        {isOfOpenAi ? (
           <Switch
             isOn={settings.value.isJson}
             onChange={(isJson) => change({ isJson })}
@@ -58,6 +58,9 @@ export function SettingsForm() {
             Offer the gateway’s own tools
           </Switch>
         )}
+        <Switch isOn={settings.value.isStored} onChange={(isStored) => change({ isStored })}>
+          Keep in the list of chats
+        </Switch>
         <Text
           name="tools"
           label="Tools, as JSON"

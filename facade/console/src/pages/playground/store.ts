@@ -1,33 +1,68 @@
-// The conversation and settings of this tab. They stay in its session storage, within bounds, and go
-// with the sign-out.
+// The conversation, message and settings of this tab. They stay in its session storage, within
+// bounds, and go with the sign-out.
 import { effect, signal } from "@preact/signals";
 
 import { apiKey } from "../../shell/session";
-import type { AssistantTurn, Turn } from "./conversation";
+import type { AssistantTurn, Turn, UserTurn } from "./conversation";
 import { DEFAULTS, type Settings } from "./settings";
 
 const TURNS = "gateway.playground.turns";
 const SETTINGS = "gateway.playground.settings";
+const MESSAGE = "gateway.playground.message";
 // Characters of a kept conversation; the oldest turns of a longer one are left out.
 const MAX_KEPT = 1_000_000;
 
+/** The message that is being written. */
+export interface Message extends UserTurn {
+  /** Index of the turn that it replaces; what follows that turn goes when it is sent. */
+  edited?: number;
+  /** What was being written before the edit began. */
+  before?: UserTurn;
+}
+
+export const EMPTY: Message = { role: "user", text: "", attachments: [] };
+
 export const turns = signal<readonly Turn[]>(keptTurns());
 export const settings = signal<Settings>({ ...DEFAULTS, ...(read(SETTINGS) as Settings) });
+export const message = signal<Message>({ ...EMPTY, ...(read(MESSAGE) as Message) });
 
 export function change(changes: Partial<Settings>): void {
   settings.value = { ...settings.value, ...changes };
   write(SETTINGS, JSON.stringify(settings.value));
 }
 
+export function setMessage(now: Message): void {
+  message.value = now;
+  write(MESSAGE, JSON.stringify(now));
+}
+
+/** Leave an edit: what was being written before is there again. */
+export function leaveEdit(): void {
+  setMessage(message.value.before ?? EMPTY);
+}
+
 /** Show turns, and keep them where none of them is still being written. */
 export function setTurns(now: readonly Turn[]): void {
   turns.value = now;
-  if (!now.some((turn) => turn.role === "assistant" && turn.state === "streaming")) keep();
+  if (!isStreaming()) keep();
 }
 
 /** Replace the last turn. */
 export function setLast(turn: AssistantTurn): void {
   setTurns([...turns.value.slice(0, -1), turn]);
+}
+
+/** Note that items of a turn are stored; return false where it is no longer part of the chat. */
+export function markStored(index: number, turn: Turn, itemIds: readonly string[]): boolean {
+  if (turns.value[index] !== turn) return false;
+  const marked = { ...turn, itemIds: [...(turn.itemIds ?? []), ...itemIds] };
+  setTurns(turns.value.map((each, place) => (place === index ? marked : each)));
+  return true;
+}
+
+function isStreaming(): boolean {
+  const last = turns.value.at(-1);
+  return last?.role === "assistant" && last.state === "streaming";
 }
 
 function keep(): void {
@@ -37,9 +72,13 @@ function keep(): void {
   write(TURNS, `[${written.join(",")}]`);
 }
 
+/** Return the kept turns. An answer that was being written when the page was left is cut. */
 function keptTurns(): readonly Turn[] {
   const kept = read(TURNS);
-  return Array.isArray(kept) ? (kept as Turn[]) : [];
+  if (!Array.isArray(kept)) return [];
+  return (kept as Turn[]).map((turn) =>
+    turn.role === "assistant" && turn.state === "streaming" ? { ...turn, state: "cut" } : turn,
+  );
 }
 
 function read(name: string): unknown {
@@ -59,9 +98,15 @@ function write(name: string, text: string): void {
   }
 }
 
+// A reload in the middle of an answer keeps what has come of it.
+window.addEventListener("pagehide", () => {
+  if (apiKey.value !== "" && isStreaming()) keep();
+});
+
 // Whoever signs in next in this tab finds nothing; the sign-out empties the storage.
 effect(() => {
   if (apiKey.value !== "") return;
   turns.value = [];
   settings.value = DEFAULTS;
+  message.value = EMPTY;
 });

@@ -1,6 +1,7 @@
 // One turn of a conversation.
 import { memo } from "preact/compat";
 
+import { CopyButton } from "../../parts/copy";
 import { Markdown } from "../../parts/markdown";
 import { Attachments } from "./attachments";
 import type { AssistantTurn, Block, Turn, UserTurn } from "./conversation";
@@ -42,9 +43,11 @@ function UserView({
     <article class="turn user" aria-label="You">
       <p class="said">{turn.text}</p>
       <Attachments list={turn.attachments} />
-      <button type="button" class="quiet" disabled={isBusy} onClick={onEdit}>
-        Edit
-      </button>
+      <div class="turn-actions">
+        <button type="button" class="quiet small" disabled={isBusy} onClick={onEdit}>
+          Edit
+        </button>
+      </div>
     </article>
   );
 }
@@ -57,6 +60,10 @@ function AnswerView({
   onResult,
 }: { turn: AssistantTurn; isLast: boolean; isBusy: boolean } & Omit<Actions, "onEdit">) {
   const isLive = turn.state === "streaming";
+  const text = turn.blocks
+    .map((block) => (block.type === "text" ? block.text : ""))
+    .filter(Boolean)
+    .join("\n\n");
   return (
     <article class="turn" aria-label="Answer" aria-busy={isLive}>
       {turn.blocks.map((block, index) => (
@@ -69,12 +76,20 @@ function AnswerView({
       ))}
       {isLive && turn.blocks.length === 0 && <p class="hint">Waiting for the first token…</p>}
       {turn.state === "stopped" && <p class="hint">You stopped this answer.</p>}
+      {turn.state === "cut" && (
+        <p class="hint">This answer was cut off when the page was left.</p>
+      )}
       {turn.fault && <FaultView fault={turn.fault} />}
       <FactLine facts={turn.facts} />
-      {isLast && !isBusy && (
-        <button type="button" class="quiet" onClick={onRegenerate}>
-          Regenerate
-        </button>
+      {!isLive && (
+        <div class="turn-actions">
+          {text && <CopyButton text={text} label="Copy" name="the answer" />}
+          {isLast && !isBusy && (
+            <button type="button" class="quiet small" onClick={onRegenerate}>
+              Regenerate
+            </button>
+          )}
+        </div>
       )}
     </article>
   );

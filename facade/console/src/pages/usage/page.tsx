@@ -2,9 +2,11 @@ import { Empty } from "../../parts/empty";
 import { Failure } from "../../parts/failure";
 import { LimitStates, amount, number } from "../../parts/limit_states";
 import { useLoaded } from "../../parts/loading";
+import { useTitle } from "../../parts/title";
 import { type Period, getUsage } from "./usage";
 
 export default function Usage() {
+  useTitle("Usage");
   const { data, error, reload } = useLoaded(getUsage, []);
   return (
     <>

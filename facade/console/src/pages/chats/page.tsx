@@ -1,0 +1,177 @@
+// All chats of the user: searched by their titles, renamed, exported and deleted.
+import { useState } from "preact/hooks";
+
+import {
+  addressOf,
+  chats,
+  chatsProblem,
+  deleteChat,
+  furtherChats,
+  loadChats,
+  renameChat,
+  titleOf,
+} from "../../chats/chats";
+import type { Conversation } from "../../chats/conversations";
+import { ConfirmButton } from "../../parts/confirm";
+import { Empty } from "../../parts/empty";
+import { Failure } from "../../parts/failure";
+import { when } from "../../parts/formats";
+import { save } from "../../parts/save";
+import { useTitle } from "../../parts/title";
+import { exported } from "./export";
+
+export default function Chats() {
+  useTitle("Chats");
+  const [query, setQuery] = useState("");
+  const words = query.toLowerCase().split(/\s+/);
+  const shown = chats.value?.filter((chat) => {
+    const title = titleOf(chat).toLowerCase();
+    return words.every((word) => title.includes(word));
+  });
+
+  /** Load all chats before the first search, so that it finds the oldest, too. */
+  async function loadAll(): Promise<void> {
+    while (furtherChats.value !== "" && chatsProblem.value === undefined) await loadChats(true);
+  }
+
+  return (
+    <>
+      <div class="page-head">
+        <h1>Chats</h1>
+        <a class="button" href="/console?chat=new">
+          New chat
+        </a>
+      </div>
+      <label class="search">
+        Search
+        <input
+          type="search"
+          placeholder="Words of a title"
+          value={query}
+          onFocus={() => void loadAll()}
+          onInput={(event) => setQuery(event.currentTarget.value)}
+        />
+      </label>
+      <Failure error={chatsProblem.value} />
+      {chats.value?.length === 0 && (
+        <Empty title="There are no chats yet">
+          <p>
+            Conversations of the <a href="/console">playground</a> are kept here, as
+            conversations of the API.
+          </p>
+        </Empty>
+      )}
+      {chats.value !== undefined && chats.value.length > 0 && shown?.length === 0 && (
+        <Empty title="No chat has these words in its title" />
+      )}
+      <ul class="cards" aria-label="Chats">
+        {shown?.map((chat) => (
+          <li key={chat.id}>
+            <Card chat={chat} />
+          </li>
+        ))}
+      </ul>
+      {furtherChats.value !== "" && (
+        <button type="button" class="quiet" onClick={() => void loadChats(true)}>
+          More chats
+        </button>
+      )}
+    </>
+  );
+}
+
+function Card({ chat }: { chat: Conversation }) {
+  const [isRenaming, setRenaming] = useState(false);
+  const [error, setError] = useState<unknown>();
+  const title = titleOf(chat);
+
+  async function run(act: () => Promise<void>): Promise<void> {
+    setError(undefined);
+    try {
+      await act();
+    } catch (failure) {
+      setError(failure);
+    }
+  }
+
+  return (
+    <article aria-label={title}>
+      {isRenaming ? (
+        <Rename
+          title={title}
+          onSave={(changed) =>
+            void run(async () => {
+              await renameChat(chat, changed);
+              setRenaming(false);
+            })
+          }
+          onCancel={() => setRenaming(false)}
+        />
+      ) : (
+        <h2>
+          <a href={addressOf(chat.id)}>{title}</a>
+        </h2>
+      )}
+      <p class="hint">
+        {when(chat.created_at)}
+        {chat.metadata["model"] && ` · ${chat.metadata["model"]}`}
+      </p>
+      <div class="actions">
+        <button type="button" class="quiet small" onClick={() => setRenaming(true)}>
+          Rename<span class="visually-hidden"> {title}</span>
+        </button>
+        <button
+          type="button"
+          class="quiet small"
+          onClick={() =>
+            void run(async () => {
+              save(new Blob([await exported(chat)]), `${title.replaceAll(/[/\\:]/g, " ")}.md`);
+            })
+          }
+        >
+          Export<span class="visually-hidden"> {title}</span>
+        </button>
+        <ConfirmButton
+          label="Delete"
+          name={title}
+          question={`Delete ${title}?`}
+          onConfirm={() => deleteChat(chat.id)}
+        />
+      </div>
+      <Failure error={error} />
+    </article>
+  );
+}
+
+function Rename({
+  title,
+  onSave,
+  onCancel,
+}: {
+  title: string;
+  onSave: (title: string) => void;
+  onCancel: () => void;
+}) {
+  return (
+    <form
+      class="actions"
+      onSubmit={(event) => {
+        event.preventDefault();
+        const entered = new FormData(event.currentTarget).get("title");
+        onSave(String(entered ?? "").trim() || title);
+      }}
+      onKeyDown={(event) => {
+        if (event.key === "Escape") onCancel();
+      }}
+    >
+      <label>
+        Title
+        <input name="title" maxLength={80} defaultValue={title} ref={(field) => field?.focus()} />
+      </label>
+      <button>Save</button>
+      <button type="button" class="quiet" onClick={onCancel}>
+        Cancel
+      </button>
+    </form>
+  );
+}

@@ -1,0 +1,23 @@
+// The pages of the console, in the order of the sidebar.
+import type { IconName } from "./icons";
+
+export interface PageLink {
+  path: string;
+  name: string;
+  icon: IconName;
+}
+
+export const PAGES: readonly PageLink[] = [
+  { path: "/console", name: "Playground", icon: "chat" },
+  { path: "/console/chats", name: "Chats", icon: "history" },
+  { path: "/console/documents", name: "Documents", icon: "document" },
+  { path: "/console/files", name: "Files", icon: "file" },
+  { path: "/console/memory", name: "Memory", icon: "memory" },
+  { path: "/console/usage", name: "Usage", icon: "usage" },
+  { path: "/console/operations", name: "Operations", icon: "operations" },
+];
+
+/** Return whether a page is the one of a path, or the page above it. */
+export function isShown(page: string, path: string): boolean {
+  return page === "/console" ? path === page : path === page || path.startsWith(`${page}/`);
+}

@@ -1,0 +1,139 @@
+// The sidebar: pages, recent chats and documents, and who is signed in.
+import { useLocation } from "preact-iso";
+import { useEffect } from "preact/hooks";
+
+import { addressOf, chats, currentChat, loadChats, titleOf } from "../chats/chats";
+import { Icon } from "./icons";
+import { PAGES, isShown } from "./pages";
+import { loadDocuments, recentDocuments } from "./recent_documents";
+import { apiKey, signOut } from "./session";
+import { openPalette } from "./palette";
+import { THEMES, chooseTheme, theme } from "./theme";
+import { version, loadVersion } from "./version";
+
+const RECENT_CHATS = 8;
+const RECENT_DOCUMENTS = 5;
+
+/** Load what the sidebar lists, once for a sign-in. */
+export function useSidebarData(): void {
+  useEffect(() => {
+    void loadChats();
+    void loadDocuments();
+    void loadVersion();
+  }, []);
+}
+
+export function Sidebar() {
+  return (
+    <aside class="sidebar" aria-label="Console">
+      <SidebarContent />
+    </aside>
+  );
+}
+
+export function SidebarContent() {
+  const { path } = useLocation();
+  return (
+    <div class="side">
+      <a class="brand" href="/console">
+        <Icon name="operations" /> Gateway
+      </a>
+      <nav aria-label="Pages">
+        <ul>
+          {PAGES.map((page) => (
+            <li key={page.path}>
+              <a href={page.path} aria-current={isShown(page.path, path) ? "page" : undefined}>
+                <Icon name={page.icon} />
+                <span>{page.name}</span>
+              </a>
+            </li>
+          ))}
+        </ul>
+      </nav>
+      <RecentChats isPlayground={path === "/console"} />
+      <RecentDocuments />
+      <Foot />
+    </div>
+  );
+}
+
+function RecentChats({ isPlayground }: { isPlayground: boolean }) {
+  const recent = chats.value?.slice(0, RECENT_CHATS) ?? [];
+  return (
+    <section class="recent" aria-label="Recent chats">
+      <h2>Recent chats</h2>
+      <ul>
+        <li>
+          <a href="/console?chat=new">
+            <Icon name="plus" /> <span>New chat</span>
+          </a>
+        </li>
+        {recent.map((chat) => (
+          <li key={chat.id}>
+            <a
+              href={addressOf(chat.id)}
+              title={titleOf(chat)}
+              aria-current={isPlayground && currentChat.value === chat.id ? "true" : undefined}
+            >
+              <span>{titleOf(chat)}</span>
+            </a>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+function RecentDocuments() {
+  const { path } = useLocation();
+  const recent = recentDocuments.value.slice(0, RECENT_DOCUMENTS);
+  if (recent.length === 0) return null;
+  return (
+    <section class="recent" aria-label="Recent documents">
+      <h2>Documents</h2>
+      <ul>
+        {recent.map(({ id, name }) => {
+          const to = `/console/documents/${encodeURIComponent(id)}`;
+          return (
+            <li key={id}>
+              <a href={to} title={name} aria-current={path === to ? "true" : undefined}>
+                <span>{name}</span>
+              </a>
+            </li>
+          );
+        })}
+      </ul>
+    </section>
+  );
+}
+
+function Foot() {
+  return (
+    <div class="foot">
+      <div class="themes" role="group" aria-label="Theme">
+        {THEMES.map((name) => (
+          <button
+            key={name}
+            type="button"
+            aria-pressed={theme.value === name}
+            onClick={() => chooseTheme(name)}
+          >
+            {name[0]!.toUpperCase() + name.slice(1)}
+          </button>
+        ))}
+      </div>
+      <div class="actions">
+        <button type="button" class="quiet" onClick={openPalette}>
+          Go to…
+        </button>
+        <button type="button" class="quiet" onClick={() => signOut()}>
+          Sign out
+        </button>
+      </div>
+      <p>
+        Signed in with the key <code>…{apiKey.value.slice(-4)}</code>
+        {version.value && ` · version ${version.value}`}
+      </p>
+    </div>
+  );
+}

@@ -1,0 +1,162 @@
+"""Chats of the playground, which are conversations of the API: list, search, changes, export."""
+
+import json
+from typing import Any
+
+import pytest
+from playwright.async_api import expect
+
+from tests.console.accessibility import serious_violations
+from tests.console.conftest import opened
+from tests.console.test_playground import PNG, TOOL, answers, choose, parameters, say
+from tests.gateway_in_process import Gateway
+from tests.waiting import until
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+async def api(gateway: Gateway, path: str = "") -> Any:
+    url = f"{gateway.url}/v1/conversations{path}"
+    async with gateway.http.get(url, headers=gateway.bearer()) as answer:
+        return (await answer.json())["data"]
+
+
+async def stored(gateway: Gateway, count: int) -> list[Any]:
+    """Wait until the only chat has so many items; return them, the oldest first."""
+    items: list[Any] = []
+
+    async def are_stored() -> bool:
+        for chat in await api(gateway):
+            items[:] = await api(gateway, f"/{chat['id']}/items?order=asc")
+        return len(items) == count
+
+    await until(are_stored, within_s=60, every_s=0.05)
+    return items
+
+
+def texts(items: list[Any]) -> list[str]:
+    return [part["text"] for item in items for part in item["content"] if "text" in part]
+
+
+async def test_a_chat_is_stored_continued_and_edited(browser, newcomer):
+    async with opened(browser, newcomer) as page:
+        await choose(page, "sandbox/echo")
+        image = {"name": "dot.png", "mimeType": "image/png", "buffer": PNG}
+        await page.locator("input[type=file]").set_input_files([image])
+        await expect(page.get_by_role("list", name="Attachments")).to_contain_text("dot.png")
+        await say(page, "The **first** question")
+        await expect(answers(page)).to_contain_text("question")
+        await say(page, "The second question")
+        items = await stored(newcomer, 4)
+        assert [item["role"] for item in items] == ["user", "assistant"] * 2
+        [chat] = await api(newcomer)
+        assert chat["metadata"] == {"title": "The first question", "model": "sandbox/echo"}
+    # Another tab, of another day.
+    async with opened(browser, newcomer, "/console/files") as page:
+        recent = page.get_by_role("region", name="Recent chats")
+        await recent.get_by_role("link", name="The first question").click()
+        await expect(page.get_by_label("Model", exact=True)).to_have_value("sandbox/echo")
+        await expect(page).to_have_title("The first question · Gateway console")
+        await expect(answers(page)).to_have_count(2)
+        listed = page.get_by_role("list", name="Attachments")
+        await expect(listed).to_contain_text("dot.png")
+        await page.get_by_role("button", name="Edit").last.click()
+        await page.get_by_label("Message, edited").fill("Another second question")
+        await page.keyboard.press("Enter")
+        await expect(answers(page).last).to_contain_text("Another second")
+        shown = texts(await stored(newcomer, 4))
+        assert shown[2] == "Another second question" and "Another" in shown[3]
+        await recent.get_by_role("link", name="New chat").click()
+        await expect(answers(page)).to_have_count(0)
+
+
+async def test_calls_and_thoughts_are_stored(browser, newcomer):
+    async with opened(browser, newcomer) as page:
+        await choose(page, "sandbox/echo", "messages")
+        await parameters(page)
+        await page.get_by_label("Tools, as JSON").fill(json.dumps([TOOL]))
+        await page.get_by_label("Tokens to think").fill("1024")
+        await say(page, "Use the weather tool")
+        await page.get_by_label("Result of weather").fill("It rains.")
+        await page.get_by_role("button", name="Return the result").click()
+        await expect(answers(page).nth(1)).to_contain_text("It rains.")
+        await expect(page.get_by_role("button", name="Regenerate")).to_be_visible()
+        before = [await answer.inner_text() for answer in await answers(page).all()]
+        [chat] = await api(newcomer)
+        kinds = {item["type"] for item in await stored(newcomer, 6)}
+        assert kinds == {"message", "reasoning", "function_call", "function_call_output"}
+    async with opened(browser, newcomer, f"/console?chat={chat['id']}") as page:
+        await expect(answers(page)).to_have_count(2)
+        after = [await answer.inner_text() for answer in await answers(page).all()]
+        # What is known of how an answer came about is not stored.
+        assert [text.split("\n")[:5] for text in after] == [text.split("\n")[:5] for text in before]
+        await choose(page, "sandbox/echo", "messages")
+        await say(page, "Thank you")
+        await expect(answers(page).nth(2)).to_contain_text("Thank you")
+
+
+async def test_chats_are_searched_renamed_exported_deleted(browser, newcomer):
+    async with opened(browser, newcomer, "/console/chats") as page:
+        await expect(page.get_by_text("There are no chats yet")).to_be_visible()
+        for title in ("Tides of Brest", "Moon"):
+            body = {
+                "metadata": {"title": title},
+                "items": [
+                    {"role": "user", "content": f"About {title}"},
+                    {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"},
+                    {"type": "function_call_output", "call_id": "c", "output": "a ``` fence"},
+                    {"role": "assistant", "content": "High."},
+                ],
+            }
+            url = f"{newcomer.url}/v1/conversations"
+            async with newcomer.http.post(url, json=body, headers=newcomer.bearer()) as answer:
+                assert answer.status == 200
+        await page.reload()
+        cards = page.get_by_role("list", name="Chats").get_by_role("article")
+        await expect(cards).to_have_count(2)
+        await page.get_by_role("searchbox").fill("brest TIDES")
+        await expect(cards).to_have_count(1)
+        async with page.expect_download() as started:
+            await cards.get_by_role("button", name="Export").click()
+        download = await started.value
+        assert download.suggested_filename == "Tides of Brest.md"
+        assert (await download.path()).read_text() == (
+            "# Tides of Brest\n\n## You\n\nAbout Tides of Brest\n\nCalls `f`:\n\n```\n{}\n```\n\n"
+            "Result:\n\n````\na ``` fence\n````\n\n## Answer\n\nHigh.\n"
+        )
+        await cards.get_by_role("button", name="Rename").click()
+        await page.get_by_label("Title").fill("Tides of St Malo")
+        assert await serious_violations(page) == []
+        await page.keyboard.press("Enter")
+        await expect(cards).to_have_count(0)
+        await page.get_by_role("searchbox").fill("")
+        await expect(cards.first).to_contain_text("Tides of St Malo")
+        await cards.first.get_by_role("button", name="Delete").click()
+        await page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+        await expect(cards).to_have_count(1)
+        [left] = await api(newcomer)
+        assert left["metadata"] == {"title": "Moon"}
+
+
+async def test_a_chat_is_not_stored_where_that_is_off(browser, newcomer):
+    async with opened(browser, newcomer) as page:
+        await choose(page, "sandbox/echo")
+        await parameters(page)
+        await page.get_by_label("Keep in the list of chats").uncheck()
+        await say(page, "A secret")
+        await expect(answers(page)).to_contain_text("A secret")
+        await expect(page.get_by_role("button", name="Regenerate")).to_be_visible()
+        assert await api(newcomer) == []
+
+
+async def test_a_chat_deleted_elsewhere_is_stored_anew(browser, newcomer):
+    async with opened(browser, newcomer) as page:
+        await choose(page, "sandbox/echo")
+        await say(page, "One")
+        await stored(newcomer, 2)
+        [chat] = await api(newcomer)
+        url = f"{newcomer.url}/v1/conversations/{chat['id']}"
+        async with newcomer.http.delete(url, headers=newcomer.bearer()) as answer:
+            assert answer.status == 200
+        await say(page, "Two")
+        assert texts(await stored(newcomer, 4))[::2] == ["One", "Two"]
