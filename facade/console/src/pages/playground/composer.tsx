@@ -3,22 +3,19 @@ import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 
 import { DropArea, FileButton, UploadList, useUploads } from "../../parts/uploads";
 import { Attachments } from "./attachments";
-import type { Turn, UserTurn } from "./conversation";
+import type { UserTurn } from "./conversation";
 import { CopyCode } from "./copy_code";
 import { keepPreview } from "./previews";
 import { isRunning, stop } from "./run";
-import { EMPTY, leaveEdit, message, setMessage } from "./store";
+import { EMPTY, leaveEdit, message, setMessage, turnsBefore } from "./store";
 
 export function Composer({
   isWaiting,
-  conversation,
   onSend,
   onEditLast,
 }: {
   /** Whether the model waits for results of tools first. */
   isWaiting: boolean;
-  /** The turns before the message. */
-  conversation: readonly Turn[];
   /** Sends the message; returns whether it was sent. */
   onSend: (turn: UserTurn) => boolean;
   /** Begins an edit of the last message. */
@@ -92,7 +89,7 @@ export function Composer({
         <UploadList uploads={uploads} />
         <div class="actions">
           <FileButton label="Attach files" onFiles={uploads.add} />
-          <CopyCode turns={() => (isEmpty ? conversation : [...conversation, written])} />
+          <CopyCode turns={() => (isEmpty ? turnsBefore() : [...turnsBefore(), written])} />
           {isEditing && (
             <button type="button" class="quiet" onClick={leaveEdit}>
               Cancel the edit

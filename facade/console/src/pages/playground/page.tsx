@@ -14,7 +14,7 @@ import { ModelChoice } from "./models";
 import { ended, isRunning, resume, run } from "./run";
 import { SettingError } from "./settings";
 import { SettingsForm } from "./settings_form";
-import { message, setLast, setMessage, setTurns, settings, turns } from "./store";
+import { message, setLast, setMessage, setTurns, settings, turns, turnsBefore } from "./store";
 import { TurnView } from "./turn_view";
 
 /** A conversation that was put away by a new one. */
@@ -30,7 +30,6 @@ export default function Playground() {
   useFollowing(turns.value);
   useEffect(() => void resume(), []);
   const { edited } = message.value;
-  const conversation = edited === undefined ? turns.value : turns.value.slice(0, edited);
   const chat = chats.value?.find(({ id }) => id === currentChat.value);
   useTitle(chat === undefined ? "Playground" : titleOf(chat));
 
@@ -158,8 +157,7 @@ export default function Playground() {
         )}
         <Composer
           isWaiting={edited === undefined && isWaiting(turns.value)}
-          conversation={conversation}
-          onSend={(turn) => answer([...conversation, turn])}
+          onSend={(turn) => answer([...turnsBefore(), turn])}
           onEditLast={() => {
             if (!isRunning.value) edit(turns.value.findLastIndex(({ role }) => role === "user"));
           }}

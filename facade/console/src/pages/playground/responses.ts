@@ -86,7 +86,6 @@ function extend(block: Block | undefined, text: string): void {
 
 function readResponse(turn: AssistantTurn, response: Record<string, unknown>): void {
   const { facts } = turn;
-  facts.model ??= String(response["model"]);
   const usage = response["usage"];
   if (isObject(usage)) {
     facts.inputTokens = Number(usage["input_tokens"] ?? 0);

@@ -42,7 +42,8 @@ effect(() => {
 export async function run(conversation: readonly Turn[]): Promise<void> {
   const dialect = DIALECTS[settings.value.dialect];
   const json = { ...dialect.body(settings.value, conversation), ...dialect.streamed };
-  const turn: AssistantTurn = { role: "assistant", blocks: [], facts: {}, state: "streaming" };
+  const facts: Facts = { model: settings.value.model };
+  const turn: AssistantTurn = { role: "assistant", blocks: [], facts, state: "streaming" };
   setTurns([...conversation, turn]);
   store();
   const headers: Record<string, string> = { "compat-version": "2023-06-01" };
@@ -57,7 +58,13 @@ export async function resume(): Promise<void> {
   if (last?.role !== "assistant" || last.state !== "cut" || isRunning.value) return;
   const { responseId } = last;
   if (responseId === undefined) return;
-  const turn: AssistantTurn = { ...last, blocks: [], facts: {}, state: "streaming" };
+  const { model } = last.facts;
+  const turn: AssistantTurn = {
+    ...last,
+    blocks: [],
+    facts: model === undefined ? {} : { model },
+    state: "streaming",
+  };
   setLast(turn);
   await follow(DIALECTS.responses, turn, (signal) =>
     send(`${addressOf(responseId)}?stream=true`, { signal }),

@@ -36,6 +36,12 @@ export function setMessage(now: Message): void {
   write(MESSAGE, JSON.stringify(now));
 }
 
+/** Return the turns before the message, as they are now. */
+export function turnsBefore(): readonly Turn[] {
+  const { edited } = message.value;
+  return edited === undefined ? turns.value : turns.value.slice(0, edited);
+}
+
 /** Leave an edit: what was being written before is there again. */
 export function leaveEdit(): void {
   setMessage(message.value.before ?? EMPTY);
@@ -65,7 +71,10 @@ function isStreaming(): boolean {
   return last?.role === "assistant" && last.state === "streaming";
 }
 
+let isLeft = false;
+
 function keep(): void {
+  if (isLeft) return;
   const written = turns.value.map((turn) => JSON.stringify(turn));
   let size = written.reduce((sum, text) => sum + text.length + 1, 2);
   while (size > MAX_KEPT) size -= (written.shift()?.length ?? size) + 1;
@@ -98,9 +107,14 @@ function write(name: string, text: string): void {
   }
 }
 
-// A reload in the middle of an answer keeps what has come of it.
+// A reload in the middle of an answer keeps what has come of it. The browser then ends its request,
+// which is no failure of the answer.
 window.addEventListener("pagehide", () => {
   if (apiKey.value !== "" && isStreaming()) keep();
+  isLeft = true;
+});
+window.addEventListener("pageshow", () => {
+  isLeft = false;
 });
 
 // Whoever signs in next in this tab finds nothing; the sign-out empties the storage.
