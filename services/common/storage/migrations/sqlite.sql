@@ -955,7 +955,7 @@ CREATE INDEX ix_audit_log_subject_id ON audit_log (subject_id, at_ms, id);
 CREATE INDEX ix_budget_notifications_next_attempt_at_ms ON budget_notifications (next_attempt_at_ms);
 CREATE INDEX ix_budget_notifications_subject_id ON budget_notifications (subject_id);
 CREATE INDEX ix_conversations_expires_at_ms ON conversations (expires_at_ms);
-CREATE INDEX ix_conversations_owner_id ON conversations (owner_id);
+CREATE INDEX ix_conversations_owner_id ON conversations (owner_id, expires_at_ms, id);
 CREATE INDEX ix_erasures_due_at_ms ON erasures (due_at_ms);
 CREATE INDEX ix_erasures_finished_at_ms ON erasures (finished_at_ms);
 CREATE INDEX ix_files_expires_at_s ON files (expires_at_s);
