@@ -61,7 +61,7 @@ function RecentChats({ isPlayground }: { isPlayground: boolean }) {
   const recent = chats.value?.slice(0, RECENT_CHATS) ?? [];
   return (
     <section class="recent" aria-label="Recent chats">
-      <h2>Recent chats</h2>
+      <p class="heading">Recent chats</p>
       <ul>
         <li>
           <a href="/console?chat=new">
@@ -90,7 +90,7 @@ function RecentDocuments() {
   if (recent.length === 0) return null;
   return (
     <section class="recent" aria-label="Recent documents">
-      <h2>Documents</h2>
+      <p class="heading">Documents</p>
       <ul>
         {recent.map(({ id, name }) => {
           const to = `/console/documents/${encodeURIComponent(id)}`;
