@@ -45,7 +45,6 @@ _INSTEAD = {
     "organizations": _ADMINISTRATION,
     "projects": _ADMINISTRATION,
     "realtime": _PROVIDER,
-    "responses/compact": "Name a memory in `conversation`; it is summarised as it grows",
     "safety": _PROVIDER,
     "sessions": _AGENTS,
     "skills": _AGENTS,

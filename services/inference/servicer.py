@@ -14,6 +14,7 @@ from services.common.grpc.authentication import caller
 from services.common.messages.large_request import LargeRequest
 from services.common.messages.lazy_request import LazyRequest
 from services.inference import embeddings, forwarding, tasks
+from services.inference.compaction.answers import CompactedAnswers, asks_to_compact
 from services.inference.limits.label_limits import LabelLimits
 from services.inference.limits.limiter import Limiter
 from services.inference.limits.named_models import check_models
@@ -52,6 +53,7 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
         labels: LabelLimits | None = None,
     ) -> None:
         self._engine = engine
+        self._compacted = CompactedAnswers(engine)
         self._limiter = limiter
         self._cache = cache
         self._labels = labels
@@ -64,9 +66,7 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
         """Return a whole answer, as a message or a `PassthroughAnswer`."""
         if isinstance(request, LargeRequest):
             request = await parse_large(request)
-        answers: Engine | DirectedAnswers = self._engine
-        if self._cache is not None:
-            answers = DirectedAnswers(self._cache, _directives(context))
+        answers = self._answers_to(request, context)
         limits = caller.get().limits if self._labels is None else await self._begin(context)
         if not limits:
             return await answers.answer(request)
@@ -83,9 +83,7 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
         """Yield the events of an answer in `EventBatch`es; see `CallContext.write_all`."""
         if isinstance(request, LargeRequest):
             request = await parse_large(request)
-        answers: Engine | DirectedAnswers = self._engine
-        if self._cache is not None:
-            answers = DirectedAnswers(self._cache, _directives(context))
+        answers = self._answers_to(request, context)
         limits = caller.get().limits if self._labels is None else await self._begin(context)
         limited = await self._limiter.begin(limits, request) if limits else None
         with limited or _UNLIMITED:
@@ -181,6 +179,18 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
     ) -> inference_pb2.RunTaskResponse:
         """Run a task of the gateway's own."""
         return await tasks.run(self._engine, request)
+
+    def _answers_to(
+        self,
+        request: inference_pb2.GenerateRequest | LazyRequest,
+        context: grpc.aio.ServicerContext[Any, Any],
+    ) -> Engine | CompactedAnswers | DirectedAnswers:
+        """Return what answers a request; an answer that compacts its conversation is not cached."""
+        if asks_to_compact(request):
+            return self._compacted
+        if self._cache is None:
+            return self._engine
+        return DirectedAnswers(self._cache, _directives(context))
 
     async def _begin(self, context: grpc.aio.ServicerContext[Any, Any]) -> Sequence[SubjectLimits]:
         """Set the labels of the current task's request; return the limits that apply to it.

@@ -14,6 +14,7 @@ from facade.dialects.validation import read, to_opaque
 from gateway.conversation.v1 import conversation_pb2 as conversation
 from gateway.conversation.v1.conversation_pb2 import Block, Message, Role
 from services.common.errors import invalid
+from services.common.messages.sealed_summary import REPLACING
 
 # Prefix of encrypted thinking in `encrypted_content`, which may also have a signature of thinking.
 REDACTED = "redacted."
@@ -37,6 +38,10 @@ _NOTHING: frozenset[str] = frozenset()
 _OF_USERS = "_output"
 _APPROVAL = "mcp_approval_response"
 _ADDITIONAL_TOOLS = "additional_tools"
+_COMPACTION = "compaction"
+# The last item of an input that is to be compacted.
+TRIGGER = "compaction_trigger"
+_INSTRUCTING = ("system", "developer")
 
 _ITEMS: TypeAdapter[Sequence[item_types.Item]] = TypeAdapter(item_types.Items)
 
@@ -90,8 +95,21 @@ def add_items(
         GatewayError: invalid, naming the field.
     """
     conversation_ = _Conversation(messages, source_map)
+    replaced = _replaced(items)
     for index, item in enumerate(items):
+        if index < replaced and item.get("role") not in _INSTRUCTING:
+            continue
         conversation_.add(cast("dict[str, Any]", item), index, f"{path}[{index}]")
+
+
+def _replaced(items: Sequence[item_types.Item]) -> int:
+    """Return the number of items before the last summary that stands in their place."""
+    for index in range(len(items) - 1, -1, -1):
+        match items[index]:
+            case {"type": "compaction", "encrypted_content": str(sealed)}:
+                if sealed.startswith(REPLACING):
+                    return index
+    return 0
 
 
 class _Conversation:
@@ -236,9 +254,9 @@ class _Conversation:
         if kind == _SEARCH_CALL and str(item.get("id", "")).startswith(OWN_SEARCH):
             return  # no provider knows the gateway's own searches
         block = Block(opaque=to_opaque(conversation.DIALECT_RESPONSES, item, path))
-        if kind.endswith(_OF_USERS) or kind == _APPROVAL:
+        if kind.endswith(_OF_USERS) or kind in (_APPROVAL, _COMPACTION):
             self._add_alone(conversation.ROLE_USER, block, index)
-        elif kind == _ADDITIONAL_TOOLS:
+        elif kind in (_ADDITIONAL_TOOLS, TRIGGER):
             self._add_alone(conversation.ROLE_DEVELOPER, block, index)
         else:
             self._of_assistant(block, index)

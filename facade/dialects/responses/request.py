@@ -13,6 +13,7 @@ from facade.dialects.openai.formats import FORMATS, set_format
 from facade.dialects.openai.tools import set_tool_choice
 from facade.dialects.parsed_request import ParsedRequest
 from facade.dialects.paths import SourceMap
+from facade.dialects.responses.compaction import set_trigger
 from facade.dialects.responses.items import (
     add_input,
     add_instructions,
@@ -223,6 +224,7 @@ def _add_messages(wire: ResponseRequest, source_map: SourceMap, request: Generat
     if wire.instructions:
         add_instructions(messages, wire.instructions, source_map)
     add_input(messages, wire.input or [], "input", source_map)
+    set_trigger(request, wire.input)
     set_lifetimes(messages, (wire.model_extra or {}).get(OPTIONS))
     request.messages.extend(messages)
 

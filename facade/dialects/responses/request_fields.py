@@ -10,6 +10,7 @@ from typing import Any
 from facade.dialects.cache_marks import COVERED_OPTIONS, OPTIONS, set_options
 from facade.dialects.openai.formats import FORMATS, has_schema
 from facade.dialects.openai.moderation import blocks_by_moderation
+from facade.dialects.responses.compaction import CONTEXT_MANAGEMENT, set_threshold
 from facade.dialects.responses.state import ENCRYPTED, LOGPROBS, SOURCES
 from facade.dialects.responses.types import Format, ResponseParameters, TextConfig
 from facade.dialects.validation import to_opaque
@@ -69,6 +70,8 @@ def keep_request_fields(request: GenerateRequest, wire: ResponseParameters, pref
             extra[name] = value
             if is_covered(value):
                 notes.covered_paths.append(name)
+    if CONTEXT_MANAGEMENT in extra and set_threshold(request, extra[CONTEXT_MANAGEMENT], prefix):
+        notes.covered_paths.append(CONTEXT_MANAGEMENT)
     if OPTIONS in extra:
         set_options(request, extra[OPTIONS])
         notes.covered_paths.extend(COVERED_OPTIONS)

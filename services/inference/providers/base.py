@@ -402,6 +402,19 @@ class Provider(Protocol):
 
 
 @runtime_checkable
+class Compacts(Protocol):
+    """A provider that may have OpenAI's endpoint that compacts conversations.
+
+    Attributes:
+        compacts: whether it has that endpoint.
+    """
+
+    @property
+    def compacts(self) -> bool:
+        """See the class."""
+
+
+@runtime_checkable
 class Forwards(Protocol):
     """A provider with OpenAI's requests that are no conversations, such as for images."""
 
@@ -412,3 +425,8 @@ class Forwards(Protocol):
             UpstreamError: the provider failed, before or during the answer.
         """
         ...
+
+
+def compacts(provider: Provider) -> bool:
+    """Return whether a provider has OpenAI's endpoint that compacts conversations."""
+    return isinstance(provider, Compacts) and provider.compacts

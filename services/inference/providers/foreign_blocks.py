@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 
-from services.inference.request.quoting import as_data
+from services.inference.request.quoting import SUMMARY, as_data
 
 Json = Mapping[str, Any]
 
@@ -44,7 +44,7 @@ def text_of_block(fields: Json) -> str:
     match kind:
         case "compaction":
             summary = _plain_text(fields.get("content"))
-            return f"[Summary of the conversation so far]\n{summary}" if summary else ""
+            return f"{SUMMARY}\n{summary}" if summary else ""
         case "search_result":
             return _search_result(fields)
         case "document":

@@ -16,6 +16,7 @@ from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Block, Dialect, Message, Thinking
 from gateway.inference.v1 import inference_pb2
 from gateway.inference.v1.inference_pb2 import GenerateRequest
+from services.common.messages.sealed_summary import SummarySealer
 
 # Kinds of blocks with thinking.
 KINDS = frozenset({"thinking", "redacted_thinking"})
@@ -87,6 +88,10 @@ class Signer:
             raise ValueError("the current key must be among the keys, and no id may hold a dot")
         self._keys = dict(keys)
         self._current = current
+
+    def summary_sealer(self) -> SummarySealer:
+        """Return the sealer of summaries with the same keys."""
+        return SummarySealer(self._keys, self._current)
 
     def sign(self, text: str, model: str, carried: str = "") -> str:
         """Return the signature of a model's thinking, with carried data."""

@@ -5,7 +5,11 @@ from dataclasses import replace
 from functools import partial
 
 from gateway.conversation.v1 import conversation_pb2
-from gateway.inference.v1.inference_pb2 import GenerateRequest, ThinkingBlockStrategy
+from gateway.inference.v1.inference_pb2 import (
+    Compaction,
+    GenerateRequest,
+    ThinkingBlockStrategy,
+)
 from services.common.errors import unsupported
 from services.common.messages.lazy_request import LazyRequest
 from services.inference.adaptation.rules import adapts
@@ -19,7 +23,13 @@ from services.inference.media import MediaRef
 from services.inference.memory.conversation import Conversation
 from services.inference.offload import offload
 from services.inference.plans.plan import Plan, Step
-from services.inference.providers.base import AnswerForm, Call, Provider, Target
+from services.inference.providers.base import (
+    AnswerForm,
+    Call,
+    Provider,
+    Target,
+    compacts,
+)
 from services.inference.request import estimate, thinking, validation
 from services.inference.request.allowed_tools import limits_tools, with_allowed_tools
 from services.inference.request.request_changes import (
@@ -193,6 +203,8 @@ class RequestAttempts:
         if target is not step.target:
             prepared = with_output_bound(prepared, target.max_output_tokens)
         request = prepared.request
+        if request.compaction.mode == Compaction.MODE_ENDPOINT and not compacts(provider):
+            raise unsupported("compaction", "compaction: this model's provider cannot compact")
         if generates_nothing(request) and provider.dialect != request.dialect:
             raise unsupported("max_tokens", "max_tokens: must be at least 1 for this model")
         filters: list[StreamFilter] = []

@@ -47,6 +47,7 @@ from services.inference.metrics import InferenceMetrics
 from services.inference.offload import mark, offload
 from services.inference.plans.plan import Plan, Plans
 from services.inference.request import thinking
+from services.inference.request.sealed_summaries import open_summaries
 from services.inference.routes import Routes
 from services.inference.run.attempt_factory import RequestAttempts
 from services.inference.run.prepared_request import (
@@ -90,6 +91,7 @@ class Engine:
         balancer: chooses among the deployments of a model.
         failure_log: logs the failures of providers.
         metering: records the usage of requests.
+        sealer: seals and opens the summaries of conversations.
         refusals: the fields that models reject.
     """
 
@@ -118,6 +120,7 @@ class Engine:
             limits.breaker_failures, monotonic, self._show_breaker, uniform
         )
         self._signer = signer
+        self.sealer = signer.summary_sealer()
         self._memories = memories
         self._memory = memory
         self._committer = AnswerCommitter(memory.leave_drain_s)
@@ -394,7 +397,19 @@ class Engine:
     async def _checked(self, request: GenerateRequest, *, whole: bool) -> CheckedRequest:
         mark(request)
         routes, plans = self._routed
-        return await offload(check_request, request, routes, plans, self.balancer, whole=whole)
+        return await offload(
+            check_request,
+            request,
+            routes,
+            plans,
+            self.balancer,
+            partial(self.open_summaries, request),
+            whole=whole,
+        )
+
+    def open_summaries(self, request: GenerateRequest) -> None:
+        """Put the texts of sealed summaries in their places; see `sealed_summaries`."""
+        open_summaries(request, self.sealer, caller_id())
 
     def _complete(self, sent: GenerateRequest | LazyRequest) -> GenerateRequest:
         """Return the complete request; agents use the gateway's own tools only if it has them."""

@@ -1,6 +1,6 @@
 """The stages of a request in the engine: checked, then prepared."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -76,7 +76,13 @@ class PreparedRequest(NamedTuple):
 
 
 def check_request(
-    request: GenerateRequest, routes: Routes, plans: Plans, balancer: Balancer, *, whole: bool
+    request: GenerateRequest,
+    routes: Routes,
+    plans: Plans,
+    balancer: Balancer,
+    open_summaries: Callable[[], None],
+    *,
+    whole: bool,
 ) -> CheckedRequest:
     """Validate a request and make its plan; does no I/O.
 
@@ -85,12 +91,15 @@ def check_request(
         routes: the models, and the providers that serve them.
         plans: makes the plans of these models.
         balancer: chooses among the deployments of a model.
+        open_summaries: opens the sealed summaries in the request.
         whole: whether the answer is returned as a whole.
 
     Raises:
         GatewayError: the request or its chain breaks a rule, or a model does not exist.
     """
     kinds = validation.check(request)
+    if "opaque" in kinds:
+        open_summaries()
     plan = plans.plan_for(request)
     if plan.is_balanced:
         plan = balancer.expand_deployments(plan, request, whole=whole)

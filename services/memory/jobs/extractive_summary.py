@@ -15,12 +15,11 @@ from typing import NamedTuple
 
 from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Block, Message
+from services.common.messages.summary_prompt import MAX_TOKENS
 from services.common.text.tokens import estimate_tokens
 from services.memory.profile import rules
 from services.memory.profile.sentences import split_sentences, strip_non_prose
 from services.memory.storage.messages import media_placeholder
-
-MAX_TOKENS = 1_000
 
 # The fraction of a summary, one third, that is reserved for new lines.
 _NEW_SHARE = 3

@@ -11,10 +11,11 @@ from collections.abc import Sequence
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
+from services.common.messages.summary_prompt import build_prompt, fit_summary
 from services.common.storage.database import reading_once, write
 from services.memory.archive.binary_quantization import VALUE_BYTES
 from services.memory.archive.index import ArchivedTurn
-from services.memory.jobs import extractive_summary, summary_prompt
+from services.memory.jobs import extractive_summary
 from services.memory.jobs.job_queue import Job, JobKind, JobLostError
 from services.memory.jobs.retries import MODEL_ATTEMPTS, REDO_AFTER_S
 from services.memory.jobs.stores import Stores
@@ -126,8 +127,8 @@ class JobHandlers:
             text = await asyncio.to_thread(extractive_summary.extend_summary, before.text, messages)
             return text or "(nothing was said)"
         texts = [conversation_text(turn.messages) for turn in turns]
-        prompt = summary_prompt.build_prompt(before.text, texts)
-        return summary_prompt.fit_summary(await self._tasks.summarise(job.owner_id, prompt))
+        prompt = build_prompt(before.text, texts)
+        return fit_summary(await self._tasks.summarise(job.owner_id, prompt))
 
     async def _redo(self, job: Job) -> None:
         """Make a degraded summary again with the model.

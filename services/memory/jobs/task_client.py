@@ -1,6 +1,5 @@
 """Client for the tasks of Inference that background jobs need: summaries, facts, vectors."""
 
-import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -12,10 +11,9 @@ from gateway.inference.v1.inference_pb2 import Prompt, RunTaskRequest, RunTaskRe
 from services.common.errors import GatewayError, from_rpc_error
 from services.common.grpc.authentication import service_authorization
 from services.common.grpc.channels import REQUEST_ID_KEY, USER_ID_KEY
+from services.common.messages.summary_prompt import without_thoughts
 from services.common.process import logs
 from services.common.settings import Roles
-
-_THOUGHTS = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.IGNORECASE)
 
 
 class Embedding(NamedTuple):
@@ -91,7 +89,7 @@ class TaskClient:
 
     async def _write(self, user_id: str, task: inference_pb2.Task.ValueType, prompt: Prompt) -> str:
         response = await self._run(user_id, RunTaskRequest(task=task, prompt=prompt))
-        if not (text := _THOUGHTS.sub("", response.text).strip()):
+        if not (text := without_thoughts(response.text)):
             raise _empty_answer()
         return text
 

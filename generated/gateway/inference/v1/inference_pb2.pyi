@@ -339,6 +339,7 @@ class GenerateRequest(_message.Message):
     HAS_UNSIGNED_THINKING_FIELD_NUMBER: _builtins.int
     REQUIRES_SINGLE_TEXT_FIELD_NUMBER: _builtins.int
     WRAPS_SIGNATURES_FIELD_NUMBER: _builtins.int
+    COMPACTION_FIELD_NUMBER: _builtins.int
     model: _builtins.str
     """Required. A configured name, `provider/model`, or an upstream name that one provider claims."""
     dialect: _conversation_pb2.Dialect.ValueType
@@ -484,6 +485,12 @@ class GenerateRequest(_message.Message):
     def output_modalities(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Optional. Allowed content of the answer: text, image, audio; only text when empty."""
 
+    @_builtins.property
+    def compaction(self) -> Global___Compaction:
+        """Optional. Whether and when the conversation is compacted. A provider of the request's dialect
+        does so as `extra` says; for any other, the model that the request names summarises it.
+        """
+
     def __init__(
         self,
         *,
@@ -528,10 +535,11 @@ class GenerateRequest(_message.Message):
         has_unsigned_thinking: _builtins.bool = ...,
         requires_single_text: _builtins.bool = ...,
         wraps_signatures: _builtins.bool = ...,
+        compaction: Global___Compaction | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_frequency_penalty", b"_frequency_penalty", "_logprobs", b"_logprobs", "_max_tokens", b"_max_tokens", "_n", b"_n", "_names_max_completion_tokens", b"_names_max_completion_tokens", "_presence_penalty", b"_presence_penalty", "_seed", b"_seed", "_temperature", b"_temperature", "_top_k", b"_top_k", "_top_logprobs", b"_top_logprobs", "_top_p", b"_top_p", "extra", b"extra", "fallback_config", b"fallback_config", "frequency_penalty", b"frequency_penalty", "logprobs", b"logprobs", "max_tokens", b"max_tokens", "memory", b"memory", "multimodal", b"multimodal", "n", b"n", "names_max_completion_tokens", b"names_max_completion_tokens", "output_format", b"output_format", "presence_penalty", b"presence_penalty", "seed", b"seed", "temperature", b"temperature", "thinking", b"thinking", "tool_choice", b"tool_choice", "top_k", b"top_k", "top_logprobs", b"top_logprobs", "top_p", b"top_p", "web_search", b"web_search"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_frequency_penalty", b"_frequency_penalty", "_logprobs", b"_logprobs", "_max_tokens", b"_max_tokens", "_n", b"_n", "_names_max_completion_tokens", b"_names_max_completion_tokens", "_presence_penalty", b"_presence_penalty", "_seed", b"_seed", "_temperature", b"_temperature", "_top_k", b"_top_k", "_top_logprobs", b"_top_logprobs", "_top_p", b"_top_p", "compaction", b"compaction", "extra", b"extra", "fallback_config", b"fallback_config", "frequency_penalty", b"frequency_penalty", "logprobs", b"logprobs", "max_tokens", b"max_tokens", "memory", b"memory", "multimodal", b"multimodal", "n", b"n", "names_max_completion_tokens", b"names_max_completion_tokens", "output_format", b"output_format", "presence_penalty", b"presence_penalty", "seed", b"seed", "temperature", b"temperature", "thinking", b"thinking", "tool_choice", b"tool_choice", "top_k", b"top_k", "top_logprobs", b"top_logprobs", "top_p", b"top_p", "web_search", b"web_search"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_frequency_penalty", b"_frequency_penalty", "_logprobs", b"_logprobs", "_max_tokens", b"_max_tokens", "_n", b"_n", "_names_max_completion_tokens", b"_names_max_completion_tokens", "_presence_penalty", b"_presence_penalty", "_seed", b"_seed", "_temperature", b"_temperature", "_top_k", b"_top_k", "_top_logprobs", b"_top_logprobs", "_top_p", b"_top_p", "betas", b"betas", "built_in_tools_by_default", b"built_in_tools_by_default", "cache_control", b"cache_control", "dialect", b"dialect", "end_user", b"end_user", "ends_with_text", b"ends_with_text", "extra", b"extra", "fallback", b"fallback", "fallback_config", b"fallback_config", "frequency_penalty", b"frequency_penalty", "has_unsigned_thinking", b"has_unsigned_thinking", "headers", b"headers", "logprobs", b"logprobs", "lowers_max_tokens", b"lowers_max_tokens", "max_tokens", b"max_tokens", "memory", b"memory", "messages", b"messages", "model", b"model", "multimodal", b"multimodal", "n", b"n", "names_max_completion_tokens", b"names_max_completion_tokens", "omits_stop_sequence", b"omits_stop_sequence", "output_format", b"output_format", "output_modalities", b"output_modalities", "presence_penalty", b"presence_penalty", "requires_single_text", b"requires_single_text", "seed", b"seed", "service_tier", b"service_tier", "stop_sequences", b"stop_sequences", "takes_passthrough", b"takes_passthrough", "temperature", b"temperature", "thinking", b"thinking", "thinking_block_strategy", b"thinking_block_strategy", "tool_choice", b"tool_choice", "tools", b"tools", "top_k", b"top_k", "top_logprobs", b"top_logprobs", "top_p", b"top_p", "use_built_in_tools", b"use_built_in_tools", "web_search", b"web_search", "wraps_signatures", b"wraps_signatures"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_frequency_penalty", b"_frequency_penalty", "_logprobs", b"_logprobs", "_max_tokens", b"_max_tokens", "_n", b"_n", "_names_max_completion_tokens", b"_names_max_completion_tokens", "_presence_penalty", b"_presence_penalty", "_seed", b"_seed", "_temperature", b"_temperature", "_top_k", b"_top_k", "_top_logprobs", b"_top_logprobs", "_top_p", b"_top_p", "betas", b"betas", "built_in_tools_by_default", b"built_in_tools_by_default", "cache_control", b"cache_control", "compaction", b"compaction", "dialect", b"dialect", "end_user", b"end_user", "ends_with_text", b"ends_with_text", "extra", b"extra", "fallback", b"fallback", "fallback_config", b"fallback_config", "frequency_penalty", b"frequency_penalty", "has_unsigned_thinking", b"has_unsigned_thinking", "headers", b"headers", "logprobs", b"logprobs", "lowers_max_tokens", b"lowers_max_tokens", "max_tokens", b"max_tokens", "memory", b"memory", "messages", b"messages", "model", b"model", "multimodal", b"multimodal", "n", b"n", "names_max_completion_tokens", b"names_max_completion_tokens", "omits_stop_sequence", b"omits_stop_sequence", "output_format", b"output_format", "output_modalities", b"output_modalities", "presence_penalty", b"presence_penalty", "requires_single_text", b"requires_single_text", "seed", b"seed", "service_tier", b"service_tier", "stop_sequences", b"stop_sequences", "takes_passthrough", b"takes_passthrough", "temperature", b"temperature", "thinking", b"thinking", "thinking_block_strategy", b"thinking_block_strategy", "tool_choice", b"tool_choice", "tools", b"tools", "top_k", b"top_k", "top_logprobs", b"top_logprobs", "top_p", b"top_p", "use_built_in_tools", b"use_built_in_tools", "web_search", b"web_search", "wraps_signatures", b"wraps_signatures"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__frequency_penalty: _TypeAlias = _typing.Literal["frequency_penalty"]  # noqa: Y015
     _WhichOneofArgType__frequency_penalty: _TypeAlias = _typing.Literal["_frequency_penalty", b"_frequency_penalty"]  # noqa: Y015
@@ -579,6 +587,80 @@ class GenerateRequest(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__top_p) -> _WhichOneofReturnType__top_p | None: ...
 
 Global___GenerateRequest: _TypeAlias = GenerateRequest  # noqa: Y015
+
+@_typing.final
+class Compaction(_message.Message):
+    """Compaction of a conversation: a summary in place of its older part.
+
+    The answer begins with an opaque block of the request's dialect, in which OpenAI's `encrypted_content`
+    is the gateway's own: only for its user, and only in requests to the gateway, it stands for the
+    summary. Requests with a memory are not compacted, as memories are.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    class _Mode:
+        ValueType = _typing.NewType("ValueType", _builtins.int)
+        V: _TypeAlias = ValueType  # noqa: Y015
+
+    class _ModeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[Compaction._Mode.ValueType], _builtins.type):
+        DESCRIPTOR: _descriptor.EnumDescriptor
+        MODE_UNSPECIFIED: Compaction._Mode.ValueType  # 0
+        """Invalid."""
+        MODE_THRESHOLD: Compaction._Mode.ValueType  # 1
+        """Before it is answered, if it is long."""
+        MODE_ONLY: Compaction._Mode.ValueType  # 2
+        """In any case, and not answered."""
+        MODE_ENDPOINT: Compaction._Mode.ValueType  # 3
+        """As MODE_ONLY, by OpenAI's `/responses/compact`: the latest messages of the user precede the
+        summary, and a provider with that endpoint is called there. The answer's `passthrough` is then
+        the endpoint's.
+        """
+
+    class Mode(_Mode, metaclass=_ModeEnumTypeWrapper):
+        """When a conversation is compacted."""
+
+    MODE_UNSPECIFIED: Compaction.Mode.ValueType  # 0
+    """Invalid."""
+    MODE_THRESHOLD: Compaction.Mode.ValueType  # 1
+    """Before it is answered, if it is long."""
+    MODE_ONLY: Compaction.Mode.ValueType  # 2
+    """In any case, and not answered."""
+    MODE_ENDPOINT: Compaction.Mode.ValueType  # 3
+    """As MODE_ONLY, by OpenAI's `/responses/compact`: the latest messages of the user precede the
+    summary, and a provider with that endpoint is called there. The answer's `passthrough` is then
+    the endpoint's.
+    """
+
+    MODE_FIELD_NUMBER: _builtins.int
+    THRESHOLD_TOKENS_FIELD_NUMBER: _builtins.int
+    INSTRUCTIONS_FIELD_NUMBER: _builtins.int
+    PAUSES_FIELD_NUMBER: _builtins.int
+    mode: Global___Compaction.Mode.ValueType
+    """Required."""
+    threshold_tokens: _builtins.int
+    """Optional, with MODE_THRESHOLD. Estimated input tokens from which on the conversation is long;
+    three quarters of the model's context window when absent.
+    """
+    instructions: _builtins.str
+    """Optional. Further instructions for the summary."""
+    pauses: _builtins.bool
+    """Optional, with MODE_THRESHOLD. Whether a conversation that has been compacted is not answered."""
+    def __init__(
+        self,
+        *,
+        mode: Global___Compaction.Mode.ValueType = ...,
+        threshold_tokens: _builtins.int = ...,
+        instructions: _builtins.str = ...,
+        pauses: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["instructions", b"instructions", "mode", b"mode", "pauses", b"pauses", "threshold_tokens", b"threshold_tokens"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Compaction: _TypeAlias = Compaction  # noqa: Y015
 
 @_typing.final
 class Tool(_message.Message):

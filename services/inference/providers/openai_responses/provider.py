@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import partial
 
 from gateway.conversation.v1 import conversation_pb2
-from gateway.inference.v1.inference_pb2 import Event
+from gateway.inference.v1.inference_pb2 import Compaction, Event
 from services.common.ids import IdGenerator, new_id
 from services.common.messages.lazy_request import LazyRequest
 from services.common.messages.passthrough_answer import PassthroughAnswer
@@ -21,16 +21,21 @@ from services.inference.providers.openai_responses.native_events import NativeRe
 from services.inference.providers.openai_responses.request import (
     REASONING_EFFORT,
     VERBOSITY,
+    build_compaction,
     build_count,
     build_request,
 )
-from services.inference.providers.openai_responses.response_objects import passthrough
+from services.inference.providers.openai_responses.response_objects import (
+    compacted_answer,
+    passthrough,
+)
 from services.inference.providers.pruning import without_refused
 from services.inference.providers.upstream import Upstream
 from services.inference.stream.batches import Batches
 
 _PATH = "/responses"
 _COUNT = f"{_PATH}/input_tokens"
+_COMPACT = f"{_PATH}/compact"
 # Names in `refused_fields` that differ from the field with the value, and that field.
 _HOLDERS = (
     (ENCRYPTED_REASONING, "include"),
@@ -95,8 +100,15 @@ class ResponsesProvider(OpenAIProvider):
             or any(name in refused_fields and field in lazy.fields for name, field in _HOLDERS)
         )
 
+    @property
+    def compacts(self) -> bool:
+        """Whether the server compacts conversations; see `Compacts`."""
+        return self._server.newest
+
     async def whole(self, call: Call) -> list[Event] | PassthroughAnswer:
         """Return a whole answer; see `Provider.whole`."""
+        if call.request.compaction.mode == Compaction.MODE_ENDPOINT:
+            return await self._compacted(call)
         # The body has no name here: it may be large, and an answer may take minutes.
         answer = await self._upstream.post_unbounded(
             _PATH,
@@ -135,6 +147,21 @@ class ResponsesProvider(OpenAIProvider):
             return tokens(self._counting.json_object(answer).get("input_tokens"))
         except ValueError as error:
             raise broken_answer(self.name, "returned no token count") from error
+
+    async def _compacted(self, call: Call) -> PassthroughAnswer:
+        """Return a conversation as compacted by the provider.
+
+        Raises:
+            UpstreamError: the provider failed.
+        """
+        body = await offload(self._body, call, build_compaction)
+        answer = await self._counting.post(
+            _COMPACT, body, headers=call.request_headers(self.dialect), call=call
+        )
+        compacted = compacted_answer(answer)
+        if compacted is None:
+            raise broken_answer(self.name, "returned no compacted conversation")
+        return compacted
 
     def _body(self, call: Call, build: Callable[[Call, Server], bytes] = build_request) -> bytes:
         body = build(call, self._server)

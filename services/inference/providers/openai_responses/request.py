@@ -55,6 +55,8 @@ _COUNTED = frozenset(
         "personality",
     }
 )
+# Fields that the gateway adds to a request for an answer.
+_ANSWERED = frozenset({"store", "include", "stream"})
 _BACKGROUND_OPTIONS = "background_options"
 # Canonical names of fields, where they differ from OpenAI's.
 _CANONICAL = {
@@ -113,6 +115,12 @@ def build_count(call: Call, server: Server) -> bytes:
     """Return the JSON body that counts the input tokens of a request; see `build_request`."""
     body = orjson.loads(build_request(call, server))
     return orjson.dumps({name: value for name, value in body.items() if name in _COUNTED})
+
+
+def build_compaction(call: Call, server: Server) -> bytes:
+    """Return the JSON body that compacts a conversation; see `build_request`."""
+    body = orjson.loads(build_request(call, server))
+    return orjson.dumps({name: value for name, value in body.items() if name not in _ANSWERED})
 
 
 def _finished(body: Json, call: Call, server: Server) -> Json:

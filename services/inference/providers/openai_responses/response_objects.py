@@ -126,6 +126,24 @@ def passthrough(answer: bytes) -> PassthroughAnswer | None:
     return PassthroughAnswer(answer, usage)
 
 
+def compacted_answer(answer: bytes) -> PassthroughAnswer | None:
+    """Return a compacted conversation to pass through; None if it is not one.
+
+    Args:
+        answer: the response's JSON.
+    """
+    usage = Usage()
+    try:
+        parsed = orjson.loads(answer)
+        if parsed["object"] != "response.compaction":
+            return None
+        check_items(parsed["output"])
+        read_usage(parsed["usage"], usage)
+    except MALFORMED:
+        return None
+    return PassthroughAnswer(answer, usage)
+
+
 def check_object(response: Json) -> None:
     """Check the parts of the object of a complete response that clients read.
 
