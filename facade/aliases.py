@@ -17,7 +17,7 @@ _UNVERSIONED = ("", "/beta")
 AREAS = (
     *("chat", "messages", "responses", "embeddings", "models", "files", "uploads", "storage"),
     *("conversations", "memories", "memory", "usage"),
-    *("moderations", "images", "audio", "rerank"),
+    *("moderations", "images", "audio", "rerank", "completions"),
 )
 _CODING = "/coding/v1"
 # Other versions of Google's API: its newest clients use `/v1`, whose paths of files and models are

@@ -21,7 +21,12 @@ from gateway.accounts.v1 import (
 from gateway.articles.v1 import articles_pb2_grpc
 from gateway.files.v1 import files_pb2_grpc
 from gateway.inference.v1 import inference_pb2_grpc, providers_pb2_grpc
-from gateway.memory.v1 import conversations_pb2_grpc, memory_pb2_grpc, responses_pb2_grpc
+from gateway.memory.v1 import (
+    chats_pb2_grpc,
+    conversations_pb2_grpc,
+    memory_pb2_grpc,
+    responses_pb2_grpc,
+)
 from services.common.clock import Clock
 from services.common.grpc.authentication import Identify
 from services.common.process.byte_budget import ByteBudget
@@ -93,6 +98,11 @@ class Context:
     def conversations(self) -> conversations_pb2_grpc.ConversationServiceAsyncStub:
         """The stub of the ConversationService on the channel."""
         return conversations_pb2_grpc.ConversationServiceStub(self.channel)
+
+    @cached_property
+    def chats(self) -> chats_pb2_grpc.ChatCompletionServiceAsyncStub:
+        """The stub of the ChatCompletionService on the channel."""
+        return chats_pb2_grpc.ChatCompletionServiceStub(self.channel)
 
     @cached_property
     def request_log(self) -> requests_pb2_grpc.RequestLogServiceAsyncStub:

@@ -8,6 +8,7 @@ from facade.routes import (
     articles,
     chat,
     compact,
+    completions,
     console,
     console_sign_in,
     conversations,
@@ -22,6 +23,7 @@ from facade.routes import (
     models,
     operations,
     responses,
+    stored_chats,
     stored_responses,
     tus,
     uploads,
@@ -32,6 +34,8 @@ from facade.routes.description import with_description
 ENDPOINTS: Final[tuple[EndpointSpec, ...]] = with_description(
     [
         *chat.ENDPOINTS,
+        *stored_chats.ENDPOINTS,
+        *completions.ENDPOINTS,
         *embeddings.ENDPOINTS,
         *forwarding.ENDPOINTS,
         *responses.ENDPOINTS,

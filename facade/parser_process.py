@@ -38,6 +38,7 @@ def _answer(head: dict[str, Any], held: list[bytes]) -> tuple[dict[str, Any], li
             "metadata": parsed.metadata,
             "end_user": parsed.end_user,
             "includes_thoughts": parsed.includes_thoughts,
+            "stored": parsed.stored,
             "state": None if parsed.state is None else parsed.state.dump(),
         }
         return head, parts

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from facade.dialects import anthropic, gemini, openai, responses
 from facade.dialects.openai.forwarding import FORWARD_NAMES, parse_forwarded
-from facade.dialects.parsed_request import ParsedRequest
+from facade.dialects.parsed_request import ParsedRequest, StoredChat
 from facade.dialects.paths import FieldNames, SourceMap
 from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Dialect
@@ -299,6 +299,8 @@ class ParserPool:
             raise RuntimeError(f"a body could not be parsed:\n{result['failed']}")
         if "refused" in result:
             raise GatewayError(**result["refused"])
+        if result["stored"] is not None:
+            result["stored"] = StoredChat(*result["stored"])
         if result["state"] is not None:
             result["state"] = responses.ResponseState.load(result["state"])
         request: LargeRequest | EmbedRequest | ForwardRequest = LargeRequest(parts)

@@ -15,7 +15,6 @@ _PROVIDER = "Call the provider itself"
 _AGENTS = "Run agents in your program; the gateway serves their requests to models"
 _ADMINISTRATION = "Users, teams, keys, limits and usage are administered under /admin/v1"
 _BATCHES = "Send the requests one by one, or the batch to the provider itself"
-_STORED_CHATS = "Chat completions are not stored: use POST /v1/responses"
 
 # By the begin of the path, or by the method and the begin; `*` is any segment.
 _INSTEAD = {
@@ -23,11 +22,8 @@ _INSTEAD = {
     "assistants": "Use responses, OpenAI's successor of assistants: POST /v1/responses",
     "audio": _PROVIDER,
     "batches": _BATCHES,
-    "chat/completions/*": _STORED_CHATS,
-    "GET chat/completions": _STORED_CHATS,
     "chatkit": _PROVIDER,
     "complete": "Use POST /v1/messages",
-    "completions": "Use POST /v1/chat/completions",
     "containers": _PROVIDER,
     "content_provenance_checks": _PROVIDER,
     "decisions": _PROVIDER,

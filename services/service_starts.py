@@ -24,7 +24,12 @@ from gateway.accounts.v1 import (
 from gateway.articles.v1 import articles_pb2_grpc
 from gateway.files.v1 import files_pb2_grpc
 from gateway.inference.v1 import inference_pb2_grpc, providers_pb2_grpc
-from gateway.memory.v1 import conversations_pb2_grpc, memory_pb2_grpc, responses_pb2_grpc
+from gateway.memory.v1 import (
+    chats_pb2_grpc,
+    conversations_pb2_grpc,
+    memory_pb2_grpc,
+    responses_pb2_grpc,
+)
 from services.accounts import servicer as accounts
 from services.accounts.admin import assembly as admin
 from services.accounts.admin.assembly import Administration
@@ -76,6 +81,7 @@ from services.request_log.grpc_calls import LoggedInference
 from services.request_log.recorder import RequestRecorder
 from services.responses import servicer as responses
 from services.responses.assembly import ResponseService
+from services.responses.chats import servicer as chats
 from services.responses.conversations import servicer as conversations
 
 
@@ -214,7 +220,7 @@ async def _start_articles(shared: Shared, started: Started) -> None:
 
 
 async def _start_memory(shared: Shared, started: Started) -> None:
-    """Start the services of memory, and those of responses and conversations."""
+    """Start the services of memory, and those of responses, conversations and chats."""
     settings = shared.settings
     # With SQLite all processes are on this machine, so a dead one can be detected.
     if is_sqlite(settings.storage):
@@ -255,6 +261,11 @@ async def _start_memory(shared: Shared, started: Started) -> None:
         conversations_pb2_grpc.add_ConversationServiceServicer_to_server,
         started.responses.conversations,
         conversations.SERVICE_NAME,
+    )
+    shared.server.add(
+        chats_pb2_grpc.add_ChatCompletionServiceServicer_to_server,
+        started.responses.chats,
+        chats.SERVICE_NAME,
     )
 
 

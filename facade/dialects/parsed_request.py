@@ -4,12 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from facade.dialects.paths import SourceMap
 
 if TYPE_CHECKING:
     from facade.dialects.responses.state import ResponseState
+
+
+class StoredChat(NamedTuple):
+    """What is stored of a chat beside its answer.
+
+    Attributes:
+        messages: the messages, as JSON.
+        metadata: the caller's metadata.
+    """
+
+    messages: str
+    metadata: dict[str, str]
 
 
 @dataclass(slots=True)
@@ -29,6 +41,7 @@ class ParsedRequest:
         metadata: the caller's notes, not validated; None without any.
         end_user: the end user of the caller, or "".
         includes_thoughts: for `generateContent`, whether the answer has the model's thoughts.
+        stored: for chats that are stored, what is stored beside the answer.
         state: for responses, the storage options and the fields that the response echoes.
     """
 
@@ -42,4 +55,5 @@ class ParsedRequest:
     metadata: Mapping[str, Any] | None = None
     end_user: str = ""
     includes_thoughts: bool = False
+    stored: StoredChat | None = None
     state: ResponseState | None = None

@@ -45,12 +45,12 @@ _LARGE: Final = 1 << 20
 async def forward(operation: str, exchange: Exchange) -> Response:
     """Forward a request with a JSON body."""
     parsed = await parse(exchange, FORWARDED, operation=operation)
-    return await _answer(exchange, _call(exchange, parsed.request))
+    return await answer_to(exchange, _call(exchange, parsed.request))
 
 
 async def forward_form(operation: str, exchange: Exchange) -> Response:
     """Forward a request whose body is a form."""
-    return await _answer(exchange, _call(exchange, await _parse_form(exchange, operation)))
+    return await answer_to(exchange, _call(exchange, await _parse_form(exchange, operation)))
 
 
 async def forward_either(operation: str, exchange: Exchange) -> Response:
@@ -112,7 +112,7 @@ def _parts_of(held: list[bytes], boundary: bytes) -> Sequence[FormPart]:
     return parts
 
 
-async def _answer(exchange: Exchange, call: Any) -> Response:
+async def answer_to(exchange: Exchange, call: Any) -> Response:
     """Respond with the answer: JSON and text whole, any other type as it arrives.
 
     Raises:

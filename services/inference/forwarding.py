@@ -5,18 +5,20 @@ Providers of other dialects have no such requests.
 """
 
 from collections.abc import Mapping
+from contextlib import aclosing
 from functools import partial
 from typing import Final
 
 from gateway.conversation.v1.conversation_pb2 import DIALECT_OPENAI
 from gateway.inference.v1 import inference_pb2
 from gateway.inference.v1.inference_pb2 import ForwardRequest, GenerateRequest
-from services.common.errors import invalid, unsupported
+from services.common.errors import GatewayError, UpstreamError, invalid, unsupported
 from services.common.process.telemetry.conventions import Operation
 from services.common.text.texts import MAX_NAME
 from services.inference.attempt import Attempt
 from services.inference.circuit_breaker import ModelKey
 from services.inference.fallback.attempts import UnpreparedAttempts
+from services.inference.learned.chat_models import ChatModels
 from services.inference.limits.fees import Fees
 from services.inference.limits.reservation import Demand
 from services.inference.offload import mark_large
@@ -43,6 +45,7 @@ _NAMES: Final[Mapping[int, tuple[str, Operation]]] = {
     ForwardRequest.OPERATION_TRANSCRIPTION: ("transcriptions", "generate_content"),
     ForwardRequest.OPERATION_TRANSLATION: ("translations", "generate_content"),
     ForwardRequest.OPERATION_RERANK: ("rerank", "rerank"),
+    ForwardRequest.OPERATION_COMPLETION: ("completions", "text_completion"),
 }
 # Operations whose answers have no tokens of their own.
 _GENERATES_NOTHING: Final = (
@@ -62,14 +65,34 @@ def forward(engine: Engine, request: ForwardRequest) -> Batches:
     if request.ByteSize() > _LARGE:
         mark_large()
     routed, plan = _routed(engine, request)
+    check_served(engine, request, plan)
     endpoint, operation = _NAMES[request.operation]
     # An answer that breaks off cannot be continued, and two at once would cost twice as much.
     plan = plan._replace(operation=operation, hedge_after_s=0.0, max_recovered_characters=None)
     if plan.is_balanced:
         plan = engine.balancer.expand_deployments(plan, routed, whole=False)
-    attempts = ForwardAttempts(request, routed, engine.routes.providers)
+    attempts = ForwardAttempts(request, routed, engine.routes.providers, engine.chat_models)
     meter = engine.metering.begin(routed, partial(estimate_forwarded, request), endpoint=endpoint)
     return engine.runner(plan, attempts, whole=False, on_end=meter.end).stream()
+
+
+def check_served(engine: Engine, request: ForwardRequest, plan: Plan | None = None) -> None:
+    """Check that the first model may have legacy completions, if that is what a request is for.
+
+    Raises:
+        GatewayError: unsupported; as `forward`.
+    """
+    if request.operation != ForwardRequest.OPERATION_COMPLETION:
+        return
+    plan = _routed(engine, request)[1] if plan is None else plan
+    first = next(plan.places())
+    provider = engine.routes.providers[first.target.adapter]
+    if not isinstance(provider, Forwards) or first.key in engine.chat_models:
+        raise _only_chats(provider)
+
+
+def _only_chats(provider: Provider) -> GatewayError:
+    return unsupported("model", f"model: the provider {provider.name} has only chats for it")
 
 
 def demand_of(engine: Engine, request: ForwardRequest, fees: Fees | None) -> Demand:
@@ -132,20 +155,26 @@ class ForwardAttempts(UnpreparedAttempts):
         request: the request.
         routed: a generate request with its models and headers.
         providers: the providers, by name.
+        chat_models: the models that only chat; new ones are added.
     """
 
     def __init__(
-        self, request: ForwardRequest, routed: GenerateRequest, providers: Mapping[str, Provider]
+        self,
+        request: ForwardRequest,
+        routed: GenerateRequest,
+        providers: Mapping[str, Provider],
+        chat_models: ChatModels,
     ) -> None:
         self._request = request
         self._routed = routed
         self._providers = providers
+        self._chat_models = chat_models
 
     def direct_attempt(self, step: Step, *, stream: bool) -> Attempt:
         """Return a first attempt, which needs no preparation."""
         provider = self._providers[step.target.adapter]
         call = ForwardCall(self._routed, step.target, True, sent=self._request)
-        return Attempt(call, _Forwarder(provider, call))
+        return Attempt(call, _Forwarder(provider, call, step.key, self._chat_models))
 
     def reserved_tokens(self, step: Step) -> int:
         """Return the estimated tokens of the request."""
@@ -164,7 +193,11 @@ class _Forwarder:
 
     checks_signatures = False
 
-    def __init__(self, provider: Provider, call: ForwardCall) -> None:
+    def __init__(
+        self, provider: Provider, call: ForwardCall, key: ModelKey, chat_models: ChatModels
+    ) -> None:
+        self._key = key
+        self._chat_models = chat_models
         self.dialect = provider.dialect
         self._provider = provider
         self._call = call
@@ -185,4 +218,22 @@ class _Forwarder:
                 f"model: the provider {self._provider.name} does not serve this endpoint; use a "
                 "model of a provider of kind openai",
             )
-        return self._provider.forward(self._call)
+        batches = self._provider.forward(self._call)
+        if self._call.sent.operation == ForwardRequest.OPERATION_COMPLETION:
+            return self._completed(batches)
+        return batches
+
+    async def _completed(self, batches: Batches) -> Batches:
+        """Yield the events of a legacy completion.
+
+        Raises:
+            GatewayError: unsupported, the model only chats.
+        """
+        async with aclosing(batches):
+            try:
+                async for batch in batches:
+                    yield batch
+            except UpstreamError as error:
+                if self._chat_models.learns_from(self._key, error):
+                    raise _only_chats(self._provider) from error
+                raise

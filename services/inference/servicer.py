@@ -141,6 +141,7 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
         """Yield the events of the answer to a request that is no conversation."""
         limits = caller.get().limits if self._labels is None else await self._begin(context)
         forwarding.check(request)
+        forwarding.check_served(self._engine, request)
         limited = await self._limiter.begin(limits, request) if limits else None
         with limited or _UNLIMITED:
             answer = forwarding.forward(self._engine, request)

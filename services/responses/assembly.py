@@ -15,6 +15,9 @@ from services.common.settings import Settings
 from services.common.storage.disk import DiskReserve
 from services.common.storage.sweeping import Sweeper, sweeper_lease
 from services.responses.background import BackgroundResponses, UserSlots
+from services.responses.chats.records import ChatLimits
+from services.responses.chats.repository import ChatRepository
+from services.responses.chats.servicer import ChatServicer
 from services.responses.conversations.records import ConversationLimits
 from services.responses.conversations.repository import ConversationRepository
 from services.responses.conversations.servicer import ConversationServicer
@@ -33,18 +36,21 @@ class ResponseService:
     Attributes:
         servicer: the gRPC servicer of ResponseService.
         conversations: the gRPC servicer of ConversationService.
+        chats: the gRPC servicer of ChatCompletionService.
     """
 
     def __init__(
         self,
         servicer: ResponseServicer,
         conversations: ConversationServicer,
+        chats: ChatServicer,
         runs: ResponseRuns,
         background: BackgroundResponses,
         sweeper: Sweeper,
     ) -> None:
         self.servicer = servicer
         self.conversations = conversations
+        self.chats = chats
         self._runs = runs
         self._background = background
         self._sweeper = sweeper
@@ -106,6 +112,7 @@ class ResponseService:
         )
         reader = ResponseChainReader(database, clock, limits)
         conversations = ConversationRepository(database, clock, limits.conversations)
+        chats = ChatRepository(database, clock, ChatLimits(limits.ttl_s, limits.max_bytes))
         every_s = bounds.sweep_every_s
         lease = sweeper_lease(database, "responses", every_s, clock)
         return cls(
@@ -113,9 +120,10 @@ class ResponseService:
                 repository, conversations, runs, background, reader, memory.storage, reserve, budget
             ),
             ConversationServicer(conversations, memory.storage, reserve, budget),
+            ChatServicer(chats, memory.storage, reserve),
             runs,
             background,
-            response_sweeper(repository, conversations, lease, every_s),
+            response_sweeper(repository, conversations, chats, lease, every_s),
         )
 
     async def drain(self, within_s: float) -> None:

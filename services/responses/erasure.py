@@ -1,4 +1,4 @@
-"""Erasure of a user's stored responses and conversations."""
+"""Erasure of a user's stored responses, conversations and chat completions."""
 
 from sqlalchemy import ColumnElement
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
@@ -6,6 +6,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from services.common.storage.database import write
 from services.common.storage.erasing import CountErased
 from services.common.storage.owners import charge
+from services.responses.chats.repository import delete_chats
+from services.responses.chats.tables import chats
 from services.responses.conversations.rows import delete_conversations
 from services.responses.conversations.tables import conversations
 from services.responses.response_rows import delete_responses
@@ -15,7 +17,7 @@ _AT_ONCE = 100
 
 
 class ResponseErasure:
-    """Removes batches of a user's responses and conversations.
+    """Removes batches of a user's responses, conversations and chat completions.
 
     Responses that are being generated are removed too: their ends cannot be stored then.
     """
@@ -24,7 +26,7 @@ class ResponseErasure:
         self._engine = engine
 
     async def __call__(self, user_id: str, count: CountErased) -> int:
-        """Remove some responses or, if there are none, conversations; return their number.
+        """Remove some things of one kind; return their number, 0 if there are none of any kind.
 
         Raises:
             GatewayError: unavailable, when the database does not answer.
@@ -47,5 +49,14 @@ class ResponseErasure:
             await count(connection, "conversations", len(freed), size)
             return len(freed)
 
-        removed = await write(self._engine, remove_responses)
-        return removed or await write(self._engine, remove_conversations)
+        async def remove_chats(connection: AsyncConnection) -> int:
+            theirs = chats.c.owner_id == user_id
+            sizes = await delete_chats(connection, theirs, limit=_AT_ONCE, skip_locked=True)
+            sizes = sizes or await delete_chats(connection, theirs, limit=1)
+            await count(connection, "chat_completions", len(sizes), sum(sizes))
+            return len(sizes)
+
+        for remove in (remove_responses, remove_conversations, remove_chats):
+            if removed := await write(self._engine, remove):
+                return removed
+        return 0

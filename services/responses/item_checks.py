@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from gateway.memory.v1.chats_pb2 import ListChatCompletionsRequest
 from gateway.memory.v1.conversations_pb2 import ListConversationsRequest, ListItemsRequest
 from gateway.memory.v1.responses_pb2 import ListInputItemsRequest, ResponseItem
 from services.common.errors import invalid
@@ -28,7 +29,10 @@ def is_item_id(name: str) -> bool:
 
 
 def page_size(
-    request: ListInputItemsRequest | ListItemsRequest | ListConversationsRequest,
+    request: ListInputItemsRequest
+    | ListItemsRequest
+    | ListConversationsRequest
+    | ListChatCompletionsRequest,
 ) -> int:
     """Return the page size of a request.
 

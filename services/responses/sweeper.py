@@ -1,7 +1,8 @@
-"""Sweeper of stored responses and conversations."""
+"""Sweeper of stored responses, conversations and chat completions."""
 
 from services.common.storage.leases import Lease
 from services.common.storage.sweeping import Renew, Sweeper, remove_in_batches
+from services.responses.chats.repository import ChatRepository
 from services.responses.conversations.repository import ConversationRepository
 from services.responses.repository import ResponseRepository
 
@@ -11,10 +12,11 @@ _BATCH = 100
 def response_sweeper(
     repository: ResponseRepository,
     conversations: ConversationRepository,
+    chats: ChatRepository,
     lease: Lease,
     every_s: float,
 ) -> Sweeper:
-    """Return the sweeper of expired responses and conversations.
+    """Return the sweeper of expired responses, conversations and chat completions.
 
     It also interrupts the responses whose leases have expired.
     """
@@ -23,5 +25,6 @@ def response_sweeper(
         await repository.interrupt_expired()
         await remove_in_batches(repository.delete_expired, _BATCH, renew)
         await remove_in_batches(conversations.delete_expired, _BATCH, renew)
+        await remove_in_batches(chats.delete_expired, _BATCH, renew)
 
     return Sweeper(lease, every_s, remove_expired)

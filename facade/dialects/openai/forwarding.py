@@ -69,6 +69,15 @@ class RerankBody(ForwardedBody):
     )
 
 
+class CompletionBody(ForwardedBody):
+    """The body of `POST /v1/completions`; further fields are forwarded."""
+
+    prompt: Any = Field(
+        description="A text or a list of texts; token lists only for models with this endpoint."
+    )
+    stream: bool | None = Field(None, description="Whether to stream the texts.")
+
+
 class FormBody(ForwardedBody):
     """A form with one or more files; further fields are forwarded."""
 
@@ -80,6 +89,7 @@ _ADAPTERS: Final[Mapping[int, TypeAdapter[Any]]] = MappingProxyType(
         ForwardRequest.OPERATION_IMAGE_EDIT: TypeAdapter(ImageEditBody),
         ForwardRequest.OPERATION_SPEECH: TypeAdapter(SpeechBody),
         ForwardRequest.OPERATION_RERANK: TypeAdapter(RerankBody),
+        ForwardRequest.OPERATION_COMPLETION: TypeAdapter(CompletionBody),
     }
 )
 _FORM: Final[TypeAdapter[FormBody]] = TypeAdapter(FormBody)

@@ -13,6 +13,7 @@ from facade.dialects.openai.formats import FORMATS, has_schema, set_format
 from facade.dialects.openai.functions import set_functions
 from facade.dialects.openai.messages import add_messages
 from facade.dialects.openai.plain import beginning, plain_request
+from facade.dialects.openai.storing import is_stored, take_stored
 from facade.dialects.openai.tools import add_tools, read_choice, set_tool_choice
 from facade.dialects.openai.types import (
     ChatParameters,
@@ -79,11 +80,14 @@ def parse_chat(body: bytes, *, lazily: bool = False) -> ParsedRequest:
     wire: ChatRequest = validate(_REQUEST, exact_json(body), body) if lazy is None else lazy.wire
     del body  # frees its megabytes, unless the caller keeps a reference
     stream, are_functions = wire.stream or False, False
+    stored, labelling = None, wire.model_extra
     if wire.stream_options is not None and not stream:
         raise invalid("stream_options", "stream_options: allowed only if stream is true")
     if lazy is None:
         if wire.model_extra and has_chain(wire, _MODELS):
             take_chain(wire, _MODELS, wire.model, None, source_map)
+        labelling = dict(wire.model_extra or {})
+        stored = take_stored(wire)
         request = _parameters(wire, "")
         request.model = wire.model
         are_functions = _calls_functions(wire)
@@ -111,8 +115,9 @@ def parse_chat(body: bytes, *, lazily: bool = False) -> ParsedRequest:
         lazy or request, wire.model, stream, source_map, include_usage, are_functions
     )
     parsed.end_user = wire.user or ""
-    if wire.model_extra:
-        _set_labels(parsed, wire.model_extra)
+    parsed.stored = stored
+    if labelling:
+        _set_labels(parsed, labelling)
     return parsed
 
 
@@ -137,6 +142,7 @@ def _is_plain(wire: ChatRequest) -> bool:
         and wire.web_search_options is None
         and not _calls_functions(wire)
         and not has_chain(wire, _MODELS)
+        and not is_stored(wire)
     )
 
 

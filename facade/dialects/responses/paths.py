@@ -26,6 +26,7 @@ FIELD_NAMES = FieldNames(
         "tools[].web": "tools[]",
         "tools[].web.allowed_domains": "tools[].filters.allowed_domains",
         "logprobs": "include",
+        "messages": "input",
         "messages[].blocks[].media.detail": "input[].content[].detail",
         "messages[].blocks[].media.name": "input[].content[].filename",
         "messages[].blocks[].thinking": "input[].summary",

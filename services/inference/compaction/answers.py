@@ -31,7 +31,7 @@ from gateway.inference.v1.inference_pb2 import (
     Start,
 )
 from services.common import ids
-from services.common.errors import UpstreamError, invalid
+from services.common.errors import GatewayError, UpstreamError, invalid
 from services.common.grpc.authentication import caller_id
 from services.common.messages.lazy_request import LazyRequest
 from services.common.messages.passthrough_answer import PassthroughAnswer
@@ -63,6 +63,8 @@ from services.inference.tools.usage import add_usage
 from services.inference.usage.request_usage import current_usage
 
 TASK: Final = "compact"
+# Path of the field that a model's provider does not support.
+COMPACTION: Final = "compaction"
 # Tokens of a summary, and of the user's latest messages beside it.
 _MAX_SUMMARY: Final = 4_000
 _MAX_LATEST: Final = 4_000
@@ -125,7 +127,11 @@ class CompactedAnswers:
             GatewayError: as the engine; upstream_error, the model wrote no summary.
         """
         if self._is_native(sent):
-            return await self._engine.answer(_without_rivals(sent))
+            try:
+                return await self._engine.answer(_without_rivals(sent))
+            except GatewayError as error:
+                if error.param != COMPACTION or self._is_native(sent):
+                    raise
         request = await self._own(sent)
         done = await self._compact(request)
         if done is None:

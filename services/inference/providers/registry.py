@@ -29,6 +29,7 @@ from services.inference.providers.bedrock.claude import BedrockEndpoint
 from services.inference.providers.credentials.authorizers import Authorizers
 from services.inference.providers.openai_responses import ResponsesProvider
 from services.inference.providers.openai_responses.endpoint import EndpointSupport
+from services.inference.providers.openai_responses.provider import COMPACT
 from services.inference.providers.protocols import Classify, Gauge
 from services.inference.providers.upstream import Upstream
 from services.inference.providers.vertex.claude import VertexEndpoint
@@ -212,12 +213,15 @@ def _build_responses(
     unsupported_urls: set[str],
 ) -> ResponsesProvider:
     endpoint = EndpointSupport(settings.base_url, unsupported_urls)
+    compacting = EndpointSupport(f"{settings.base_url}{COMPACT}", unsupported_urls)
     credentials = openai.headers(settings.key())
     return ResponsesProvider(
         name,
         connections.upstream(name, settings, credentials, endpoint.classify),
         connections.upstream(name, settings, credentials),
         endpoint,
+        connections.upstream(name, settings, credentials, compacting.classify),
+        compacting,
         pass_stateful=settings.pass_stateful,
         newest=server_facts(settings.kind, settings.base_url).newest,
         fetches_urls=_fetches_urls(settings),

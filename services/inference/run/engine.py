@@ -33,6 +33,7 @@ from services.inference.fallback.attempt_reports import AttemptSpans, FailureLog
 from services.inference.fallback.attempts import AttemptFactory
 from services.inference.fallback.run import OnEnd, RetryBudget
 from services.inference.fallback.runner import FallbackRunner
+from services.inference.learned.chat_models import ChatModels
 from services.inference.learned.refusals import Refusals
 from services.inference.limits.fees import Fees
 from services.inference.limits.reservation import Demand
@@ -93,6 +94,7 @@ class Engine:
         metering: records the usage of requests.
         sealer: seals and opens the summaries of conversations.
         refusals: the fields that models reject.
+        chat_models: the models that answer chats alone.
     """
 
     def __init__(
@@ -143,6 +145,7 @@ class Engine:
         self._uniform = uniform
         self.metering = metering or Metering()
         self.refusals = Refusals()
+        self.chat_models = ChatModels()
         self._preparer = RequestPreparer(
             files,
             adaptation,

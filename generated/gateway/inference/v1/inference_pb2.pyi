@@ -2114,6 +2114,8 @@ class ForwardRequest(_message.Message):
         """`/audio/translations`, a form."""
         OPERATION_RERANK: ForwardRequest._Operation.ValueType  # 8
         """`/rerank`, JSON."""
+        OPERATION_COMPLETION: ForwardRequest._Operation.ValueType  # 9
+        """`/completions`, JSON. A model that only chats ends it INVALID_ARGUMENT (REASON_UNSUPPORTED)."""
 
     class Operation(_Operation, metaclass=_OperationEnumTypeWrapper):
         """What the model does."""
@@ -2136,6 +2138,8 @@ class ForwardRequest(_message.Message):
     """`/audio/translations`, a form."""
     OPERATION_RERANK: ForwardRequest.Operation.ValueType  # 8
     """`/rerank`, JSON."""
+    OPERATION_COMPLETION: ForwardRequest.Operation.ValueType  # 9
+    """`/completions`, JSON. A model that only chats ends it INVALID_ARGUMENT (REASON_UNSUPPORTED)."""
 
     @_typing.final
     class HeadersEntry(_message.Message):

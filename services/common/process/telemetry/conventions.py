@@ -13,7 +13,9 @@ from services.common.messages.passthrough_answer import TokenCounts
 
 SCHEMA_URL = "https://opentelemetry.io/schemas/1.45.0"
 
-Operation = Literal["chat", "embeddings", "generate_content", "moderation", "rerank"]
+Operation = Literal[
+    "chat", "embeddings", "generate_content", "moderation", "rerank", "text_completion"
+]
 
 # Names of providers here for which the conventions have another value. Names that the conventions
 # do not have stand for themselves.

@@ -483,6 +483,25 @@ CREATE TABLE response_origins (
 	CONSTRAINT pk_response_origins PRIMARY KEY (id),
 	CONSTRAINT fk_response_origins_id FOREIGN KEY(id) REFERENCES responses (id) ON DELETE CASCADE
 );
+CREATE TABLE chat_completions (
+	owner_id VARCHAR(64) NOT NULL,
+	id VARCHAR(64) NOT NULL,
+	model VARCHAR(256) NOT NULL,
+	labels TEXT NOT NULL,
+	created_at_ms BIGINT NOT NULL,
+	expires_at_ms BIGINT NOT NULL,
+	size_bytes BIGINT NOT NULL,
+	CONSTRAINT pk_chat_completions PRIMARY KEY (owner_id, id),
+	CONSTRAINT fk_chat_completions_owner_id FOREIGN KEY(owner_id) REFERENCES memory_owners (owner_id)
+);
+CREATE TABLE chat_completion_contents (
+	owner_id VARCHAR(64) NOT NULL,
+	id VARCHAR(64) NOT NULL,
+	completion BLOB NOT NULL,
+	messages BLOB NOT NULL,
+	CONSTRAINT pk_chat_completion_contents PRIMARY KEY (owner_id, id),
+	CONSTRAINT fk_chat_completion_contents_owner_id FOREIGN KEY(owner_id, id) REFERENCES chat_completions (owner_id, id)
+);
 CREATE TABLE limits (
 	subject_kind VARCHAR(16) NOT NULL,
 	subject_id VARCHAR(64) NOT NULL,
@@ -954,6 +973,8 @@ CREATE INDEX ix_audit_log_at_ms ON audit_log (at_ms, id);
 CREATE INDEX ix_audit_log_subject_id ON audit_log (subject_id, at_ms, id);
 CREATE INDEX ix_budget_notifications_next_attempt_at_ms ON budget_notifications (next_attempt_at_ms);
 CREATE INDEX ix_budget_notifications_subject_id ON budget_notifications (subject_id);
+CREATE INDEX ix_chat_completions_created ON chat_completions (owner_id, created_at_ms, id);
+CREATE INDEX ix_chat_completions_expires_at_ms ON chat_completions (expires_at_ms);
 CREATE INDEX ix_conversations_expires_at_ms ON conversations (expires_at_ms);
 CREATE INDEX ix_conversations_owner_id ON conversations (owner_id, expires_at_ms, id);
 CREATE INDEX ix_erasures_due_at_ms ON erasures (due_at_ms);

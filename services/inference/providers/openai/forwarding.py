@@ -34,6 +34,7 @@ PATHS: Final[Mapping[int, str]] = MappingProxyType(
         ForwardRequest.OPERATION_TRANSCRIPTION: "/audio/transcriptions",
         ForwardRequest.OPERATION_TRANSLATION: "/audio/translations",
         ForwardRequest.OPERATION_RERANK: "/rerank",
+        ForwardRequest.OPERATION_COMPLETION: "/completions",
     }
 )
 _IMAGES: Final = (

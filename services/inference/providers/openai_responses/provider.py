@@ -35,7 +35,7 @@ from services.inference.stream.batches import Batches
 
 _PATH = "/responses"
 _COUNT = f"{_PATH}/input_tokens"
-_COMPACT = f"{_PATH}/compact"
+COMPACT = f"{_PATH}/compact"
 # Names in `refused_fields` that differ from the field with the value, and that field.
 _HOLDERS = (
     (ENCRYPTED_REASONING, "include"),
@@ -52,6 +52,8 @@ class ResponsesProvider(OpenAIProvider):
         upstream: the provider's server.
         counting: the same server, whose errors about a path say nothing about the endpoint.
         endpoint: whether the server supports the endpoint.
+        compactor: the same server, whose errors may say that it compacts no conversations.
+        compacting: whether it compacts conversations.
         pass_stateful: whether callers may refer to objects stored at the provider.
         newest: whether it is OpenAI's own server, which accepts no thinking that it cannot decrypt.
         fetches_urls: whether it fetches images and documents by URL.
@@ -67,6 +69,8 @@ class ResponsesProvider(OpenAIProvider):
         upstream: Upstream,
         counting: Upstream,
         endpoint: EndpointSupport,
+        compactor: Upstream,
+        compacting: EndpointSupport,
         *,
         pass_stateful: bool,
         newest: bool,
@@ -83,6 +87,8 @@ class ResponsesProvider(OpenAIProvider):
         )
         self._counting = counting
         self._endpoint = endpoint
+        self._compactor = compactor
+        self._compacting = compacting
         kinds = (conversation_pb2.MEDIA_KIND_IMAGE, conversation_pb2.MEDIA_KIND_DOCUMENT)
         self.fetches = frozenset(kinds if fetches_urls else ())
 
@@ -102,8 +108,8 @@ class ResponsesProvider(OpenAIProvider):
 
     @property
     def compacts(self) -> bool:
-        """Whether the server compacts conversations; see `Compacts`."""
-        return self._server.newest
+        """Whether the server compacts conversations; True until it answers otherwise."""
+        return self._compacting.is_supported
 
     async def whole(self, call: Call) -> list[Event] | PassthroughAnswer:
         """Return a whole answer; see `Provider.whole`."""
@@ -155,8 +161,8 @@ class ResponsesProvider(OpenAIProvider):
             UpstreamError: the provider failed.
         """
         body = await offload(self._body, call, build_compaction)
-        answer = await self._counting.post(
-            _COMPACT, body, headers=call.request_headers(self.dialect), call=call
+        answer = await self._compactor.post(
+            COMPACT, body, headers=call.request_headers(self.dialect), call=call
         )
         compacted = compacted_answer(answer)
         if compacted is None:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from services.common.text.tokens import estimate_tokens
 from services.common.messages import summary_prompt
+from services.common.text.tokens import estimate_tokens
 from services.memory.jobs.extractive_summary import MAX_TOKENS
 
 

@@ -46,6 +46,7 @@ from services.files import repository as files
 from services.files import upload_rows as file_uploads
 from services.memory.storage import tables as memories
 from services.responses import tables as stored
+from services.responses.chats import tables as chats
 from services.responses.conversations import tables as conversations
 from tests.databases import PostgreSQL
 from tests.forked import fork
@@ -105,6 +106,8 @@ TABLES = {
     conversations.conversations,
     conversations.items,
     conversations.origins,
+    chats.chats,
+    chats.chat_contents,
     limits.limits,
     limits.allowances,
     limits.notifications,

@@ -1,4 +1,4 @@
-"""Stored responses and conversations."""
+"""Stored responses, conversations and chat completions."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -8,6 +8,7 @@ def create() -> None:
     """Create the tables."""
     _create_responses()
     _create_conversations()
+    _create_chat_completions()
 
 
 def _create_responses() -> None:
@@ -101,5 +102,39 @@ def _create_conversations() -> None:
         sa.PrimaryKeyConstraint("id", name="pk_response_origins"),
         sa.ForeignKeyConstraint(
             ["id"], ["responses.id"], name="fk_response_origins_id", ondelete="CASCADE"
+        ),
+    )
+
+
+def _create_chat_completions() -> None:
+    op.create_table(
+        "chat_completions",
+        sa.Column("owner_id", sa.String(64), nullable=False),
+        sa.Column("id", sa.String(64), nullable=False),
+        sa.Column("model", sa.String(256), nullable=False),
+        sa.Column("labels", sa.Text(), nullable=False),
+        sa.Column("created_at_ms", sa.BigInteger(), nullable=False),
+        sa.Column("expires_at_ms", sa.BigInteger(), nullable=False),
+        sa.Column("size_bytes", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("owner_id", "id", name="pk_chat_completions"),
+        sa.ForeignKeyConstraint(
+            ["owner_id"], ["memory_owners.owner_id"], name="fk_chat_completions_owner_id"
+        ),
+    )
+    op.create_index(
+        "ix_chat_completions_created", "chat_completions", ["owner_id", "created_at_ms", "id"]
+    )
+    op.create_index("ix_chat_completions_expires_at_ms", "chat_completions", ["expires_at_ms"])
+    op.create_table(
+        "chat_completion_contents",
+        sa.Column("owner_id", sa.String(64), nullable=False),
+        sa.Column("id", sa.String(64), nullable=False),
+        sa.Column("completion", sa.LargeBinary(), nullable=False),
+        sa.Column("messages", sa.LargeBinary(), nullable=False),
+        sa.PrimaryKeyConstraint("owner_id", "id", name="pk_chat_completion_contents"),
+        sa.ForeignKeyConstraint(
+            ["owner_id", "id"],
+            ["chat_completions.owner_id", "chat_completions.id"],
+            name="fk_chat_completion_contents_owner_id",
         ),
     )

@@ -63,6 +63,8 @@ def provider(
         here.upstream(classify=endpoint.classify),
         here.upstream(),
         endpoint,
+        here.upstream(),
+        endpoint,
         pass_stateful=False,
         newest=True,
         fetches_urls=fetches_urls,

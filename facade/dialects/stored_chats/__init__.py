@@ -1,0 +1,1 @@
+"""Stored chat completions in OpenAI's format: translation of requests and responses."""

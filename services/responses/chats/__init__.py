@@ -1,0 +1,1 @@
+"""Stored chat completions of users."""
