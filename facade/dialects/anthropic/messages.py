@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, cast
 from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
 
 from facade.dialects.anthropic import block_types
+from facade.dialects.anthropic.compaction import after_summary, summary_place
 from facade.dialects.anthropic.web_results import set_result, without_own_citations
 from facade.dialects.paths import SYSTEM, SourceMap
 from facade.dialects.validation import to_json, to_opaque
@@ -100,11 +101,21 @@ def add_messages(
     number = before - 1  # of the current message
     left_out = -before  # the caller's messages that were merged or dropped
     current: pb.Message | None = None
+    replaced, position, summary = summary_place(messages) or (-1, 0, "")
     for index, message in enumerate(messages):
         role = _ROLES[message["role"]]
+        if index < replaced and role != pb.ROLE_SYSTEM:
+            continue
         if "content" not in message and role != pb.ROLE_SYSTEM:
             raise invalid(f"{path}[{index}].content", f"{path}[{index}].content: is required")
         content = message.get("content", "")
+        if index == replaced:
+            # The summary is said by the user, in a message of its own.
+            target.add(role=pb.ROLE_USER).blocks.add(text=summary)
+            number += 1
+            source_map.add_mapping(number, 0, index, position)
+            current, left_out = None, len(messages) + 1
+            content = after_summary(cast("list[Any]", content), position)
         own_fields = message.keys() - _MESSAGE
         if current is None or current.role != role or own_fields or current.HasField("extra"):
             current = target.add(role=role)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import Any, cast
 
 from facade.dialects.anthropic import types
+from facade.dialects.anthropic.compaction import is_summarizing, set_compaction
 from facade.dialects.anthropic.web_tools import BUILT_IN, web_tool
 from facade.dialects.validation import to_json, to_opaque
 from gateway.conversation.v1.conversation_pb2 import DIALECT_ANTHROPIC
@@ -33,7 +34,7 @@ _FORMAT_FIELDS = frozenset(types.JsonFormat.__annotations__)
 REQUIRED: Mapping[str, Callable[[Any], bool]] = {
     "container": bool,
     "mcp_servers": bool,
-    "compaction": bool,
+    "compaction": lambda compaction: bool(compaction) and not is_summarizing(compaction),
     # A thread that begins can be left out: the conversation is complete.
     "thread": lambda thread: isinstance(thread, dict) and thread.get("type") == "continue",
 }
@@ -245,6 +246,7 @@ def _set_extra(
         config.keys() - _OUTPUT_FIELDS or (config.get("format") or {}).keys() - _FORMAT_FIELDS
     ):
         extra["output_config"] = config
+    set_compaction(target, extra, f"{path}." if path else "")
     # In a fallback step, even an empty object replaces the request's.
     if extra or path:
         target.extra.CopyFrom(to_opaque(DIALECT_ANTHROPIC, extra, path))

@@ -33,8 +33,8 @@ COMPACTED = NamedSchema(
 )
 
 
-def set_threshold(request: GenerateRequest, management: object, prefix: str) -> bool:
-    """Set when a conversation is compacted; return whether nothing else is managed.
+def set_threshold(request: GenerateRequest, management: object, prefix: str) -> None:
+    """Set when a conversation is compacted.
 
     Entries of other types are passed on to providers of this dialect.
 
@@ -47,16 +47,12 @@ def set_threshold(request: GenerateRequest, management: object, prefix: str) -> 
         GatewayError: invalid, the threshold is not a number of tokens.
     """
     entries = management if isinstance(management, list) else []
-    is_understood = bool(entries)
     for index, entry in enumerate(entries):
         match entry:
             case {"type": "compaction"}:
                 path = f"{prefix}{CONTEXT_MANAGEMENT}[{index}].compact_threshold"
                 request.compaction.mode = Compaction.MODE_THRESHOLD
                 request.compaction.threshold_tokens = _tokens(entry.get("compact_threshold"), path)
-            case _:
-                is_understood = False
-    return is_understood
 
 
 def set_trigger(request: GenerateRequest, items: object) -> None:

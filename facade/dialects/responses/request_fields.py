@@ -70,8 +70,8 @@ def keep_request_fields(request: GenerateRequest, wire: ResponseParameters, pref
             extra[name] = value
             if is_covered(value):
                 notes.covered_paths.append(name)
-    if CONTEXT_MANAGEMENT in extra and set_threshold(request, extra[CONTEXT_MANAGEMENT], prefix):
-        notes.covered_paths.append(CONTEXT_MANAGEMENT)
+    if CONTEXT_MANAGEMENT in extra:
+        set_threshold(request, extra[CONTEXT_MANAGEMENT], prefix)
     if OPTIONS in extra:
         set_options(request, extra[OPTIONS])
         notes.covered_paths.extend(COVERED_OPTIONS)

@@ -17,6 +17,9 @@ REPLACING = "gwall1."
 BESIDE = "gwsum1."
 PREFIXES = (REPLACING, BESIDE)
 
+# Line before the text of a summary, where a model reads it.
+SUMMARY = "[Summary of the conversation so far]"
+
 _TAG = 32  # bytes
 _MAX_TEXT = 1 << 20  # bytes
 

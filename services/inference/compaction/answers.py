@@ -43,6 +43,7 @@ from services.inference.compaction.blocks import (
     finish_of,
     message_block,
 )
+from services.inference.compaction.fields import without_compaction
 from services.inference.compaction.split import (
     Split,
     latest_of_user,
@@ -78,8 +79,6 @@ _SHOWN_RATE: Final = 2
 # unknown size, or a part of its context.
 _THRESHOLD: Final = 100_000
 _THRESHOLD_PART: Final = 0.75
-# Fields of the dialects that say what `compaction` says.
-_FIELDS: Final = frozenset({"compaction", "context_management"})
 _TRIGGER: Final = b"compaction_trigger"
 _UNMOVED: Final = frozenset({"start", "usage", "finish", "unknown", "extra_fields", "continued"})
 
@@ -196,12 +195,8 @@ class CompactedAnswers:
         request = await offload(copied, whole)
         request.takes_passthrough = request.takes_passthrough and not request.HasField("compaction")
         fields = orjson.loads(request.extra.json) if request.extra.json else {}
-        if not _FIELDS.isdisjoint(fields):
-            left = {name: value for name, value in fields.items() if name not in _FIELDS}
-            request.extra.json = orjson.dumps(left)
-            required = [name for name in request.extra.required if name not in _FIELDS]
-            del request.extra.required[:]
-            request.extra.required.extend(required)
+        if fields:
+            request.extra.json = orjson.dumps(without_compaction(fields))
         if request.messages and _is_trigger(request.messages[-1]):
             del request.messages[-1]
         await offload(self._engine.open_summaries, request)

@@ -13,7 +13,7 @@ from gateway.conversation.v1.conversation_pb2 import (
     Opaque,
 )
 from gateway.inference.v1.inference_pb2 import BlockStop, Event, Finish
-from services.inference.request.quoting import SUMMARY
+from services.common.messages.sealed_summary import SUMMARY
 
 
 def compaction_block(dialect: Dialect.ValueType, item_id: str, summary: str, sealed: str) -> Block:

@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Block, Message
+from services.common.messages.sealed_summary import SUMMARY
 from services.common.text.texts import elide_middle
 from services.common.text.tokens import estimate_tokens
-from services.inference.request.quoting import SUMMARY
 
 _ASSISTANT = conversation_pb2.ROLE_ASSISTANT
 _USER = conversation_pb2.ROLE_USER

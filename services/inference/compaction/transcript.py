@@ -6,8 +6,8 @@ import orjson
 
 from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Block, Message
+from services.common.messages.sealed_summary import SUMMARY
 from services.inference.providers.foreign_blocks import text_of_block
-from services.inference.request.quoting import SUMMARY
 
 _KINDS = {
     conversation_pb2.MEDIA_KIND_IMAGE: "an image",

@@ -14,7 +14,8 @@ from typing import Any
 
 import orjson
 
-from services.inference.request.quoting import SUMMARY, as_data
+from services.common.messages.sealed_summary import SUMMARY
+from services.inference.request.quoting import as_data
 
 Json = Mapping[str, Any]
 

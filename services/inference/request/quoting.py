@@ -13,9 +13,6 @@ import re
 # can encode hidden text.
 _UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\U000e0000-\U000e0fff]")
 
-# Line before the summary of a conversation.
-SUMMARY = "[Summary of the conversation so far]"
-
 
 def as_data(description: str, text: str) -> str:
     """Return a text between two delimiters, with what it is."""

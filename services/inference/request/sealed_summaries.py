@@ -7,9 +7,8 @@ import orjson
 from gateway.conversation.v1.conversation_pb2 import DIALECT_RESPONSES, Block, Message
 from gateway.inference.v1.inference_pb2 import GenerateRequest
 from services.common.errors import invalid
-from services.common.messages.sealed_summary import PREFIXES, SummarySealer
+from services.common.messages.sealed_summary import PREFIXES, SUMMARY, SummarySealer
 from services.inference.request.paths import block_path
-from services.inference.request.quoting import SUMMARY
 
 _PREFIXES = tuple(prefix.encode() for prefix in PREFIXES)
 

@@ -203,7 +203,7 @@ class RequestAttempts:
         if target is not step.target:
             prepared = with_output_bound(prepared, target.max_output_tokens)
         request = prepared.request
-        if request.compaction.mode == Compaction.MODE_ENDPOINT and not compacts(provider):
+        if request.HasField("compaction") and not _may_compact(request, provider):
             raise unsupported("compaction", "compaction: this model's provider cannot compact")
         if generates_nothing(request) and provider.dialect != request.dialect:
             raise unsupported("max_tokens", "max_tokens: must be at least 1 for this model")
@@ -443,6 +443,16 @@ class RequestAttempts:
         if seen is not request and thinking.loses_thinking(self._request, request, seen):
             return sent._replace(dropped=[*sent.dropped, _THINKING])
         return sent
+
+
+def _may_compact(request: GenerateRequest, provider: Provider) -> bool:
+    """Return whether a provider understands the compaction of a request, or may ignore it."""
+    match request.compaction.mode:
+        case Compaction.MODE_ENDPOINT:
+            return compacts(provider)
+        case Compaction.MODE_ONLY:
+            return provider.dialect == request.dialect
+    return True
 
 
 def _needs_stop_filter(request: GenerateRequest, provider: Provider) -> bool:
