@@ -16,7 +16,7 @@ _UNVERSIONED = ("", "/beta")
 # First segments after `/beta/v1`: a path without a version is an alias only if it has one of them.
 AREAS = (
     *("chat", "messages", "responses", "embeddings", "models", "files", "uploads", "storage"),
-    *("conversations", "memories", "memory", "usage"),
+    *("conversations", "memories", "memory", "usage", "batches"),
     *("moderations", "images", "audio", "rerank", "completions"),
 )
 _CODING = "/coding/v1"

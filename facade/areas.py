@@ -32,6 +32,7 @@ AREAS: Sequence[Area] = (
     _area("Chat completions", "chat", "completions"),
     _area("Responses", "responses"),
     _area("Conversations", "conversations"),
+    _area("Batches", "batches", "batch"),
     _area("Messages", "messages", "message", "count_tokens", "complete"),
     _area("Embeddings", "embeddings", "embedding"),
     _area("Images", "images", "image"),

@@ -19,6 +19,7 @@ from gateway.accounts.v1 import (
     usage_pb2_grpc,
 )
 from gateway.articles.v1 import articles_pb2_grpc
+from gateway.batches.v1 import batches_pb2_grpc
 from gateway.files.v1 import files_pb2_grpc
 from gateway.inference.v1 import inference_pb2_grpc, providers_pb2_grpc
 from gateway.memory.v1 import (
@@ -103,6 +104,11 @@ class Context:
     def chats(self) -> chats_pb2_grpc.ChatCompletionServiceAsyncStub:
         """The stub of the ChatCompletionService on the channel."""
         return chats_pb2_grpc.ChatCompletionServiceStub(self.channel)
+
+    @cached_property
+    def batches(self) -> batches_pb2_grpc.BatchServiceAsyncStub:
+        """The stub of the BatchService on the channel."""
+        return batches_pb2_grpc.BatchServiceStub(self.channel)
 
     @cached_property
     def request_log(self) -> requests_pb2_grpc.RequestLogServiceAsyncStub:

@@ -6,6 +6,7 @@ from facade.endpoint import EndpointSpec
 from facade.routes import (
     admin,
     articles,
+    batches,
     chat,
     compact,
     completions,
@@ -44,6 +45,7 @@ ENDPOINTS: Final[tuple[EndpointSpec, ...]] = with_description(
         *stored_responses.ENDPOINTS,
         *conversations.ENDPOINTS,
         *messages.ENDPOINTS,
+        *batches.ENDPOINTS,
         *gemini.ENDPOINTS,
         *models.ENDPOINTS,
         *files.ENDPOINTS,

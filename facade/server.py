@@ -19,6 +19,7 @@ from facade.http.connections import Connections
 from facade.http.parser import UnfinishedHeads
 from facade.http.plain import PlainEndpoint
 from facade.inference_stub import inference_stub
+from facade.internal_requests import InternalRequests
 from facade.parsing import ParserPool
 from facade.process_state.certificate_metrics import CertificateMetrics
 from facade.process_state.loop_delay import LoopDelay
@@ -65,6 +66,7 @@ class Facade:
     Attributes:
         port: the port it listens on.
         metrics_port: the port of the operators' listener.
+        internal_requests: makes requests that the gateway has for itself.
     """
 
     def __init__(
@@ -76,6 +78,7 @@ class Facade:
         metrics_port: int,
         tls: "SSLContext | None",
         registry: CollectorRegistry,
+        internal_requests: InternalRequests,
     ) -> None:
         self._public = public
         self._operations = operations
@@ -86,6 +89,7 @@ class Facade:
         self._certificates = CertificateMetrics(context.settings, registry)
         self._tls = tls
         self.port = port
+        self.internal_requests = internal_requests
         self.metrics_port = metrics_port
 
     @classmethod
@@ -165,6 +169,7 @@ class Facade:
             metrics_bound.getsockname()[1],
             tls,
             registry,
+            InternalRequests(context, serve),
         )
 
     def reload_certificate(self) -> None:

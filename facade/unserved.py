@@ -14,14 +14,12 @@ _MAX_SEGMENTS = 8
 _PROVIDER = "Call the provider itself"
 _AGENTS = "Run agents in your program; the gateway serves their requests to models"
 _ADMINISTRATION = "Users, teams, keys, limits and usage are administered under /admin/v1"
-_BATCHES = "Send the requests one by one, or the batch to the provider itself"
 
 # By the begin of the path, or by the method and the begin; `*` is any segment.
 _INSTEAD = {
     "agents": _AGENTS,
     "assistants": "Use responses, OpenAI's successor of assistants: POST /v1/responses",
     "audio": _PROVIDER,
-    "batches": _BATCHES,
     "chatkit": _PROVIDER,
     "complete": "Use POST /v1/messages",
     "containers": _PROVIDER,
@@ -35,7 +33,6 @@ _INSTEAD = {
     "fine_tuning": _PROVIDER,
     "live": _PROVIDER,
     "memory_stores": "Use the memories of the gateway: GET /v1/memories",
-    "messages/batches": _BATCHES,
     "DELETE models/*": "Models belong to their providers",
     "organization": _ADMINISTRATION,
     "organizations": _ADMINISTRATION,

@@ -24,7 +24,7 @@ def main() -> None:
         nargs="*",
         type=_known,
         metavar="SERVICE",
-        help="services to run: accounts, articles, files, inference, memory (default: all)",
+        help=f"services to run: {', '.join(SERVICES)} (default: all)",
     )
     parser.add_argument(
         "--listen",

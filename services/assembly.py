@@ -14,11 +14,14 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.accounts.admin.assembly import admin_authenticator
 from services.accounts.change_watch import ChangeWatch
+from services.accounts.delegated import identify_with
 from services.accounts.limits.webhook import signing_key
 from services.accounts.repository import AccountRepository
+from services.batches.execution import Execute
 from services.common import settings as settings_module
 from services.common.clock import Clock
 from services.common.grpc.authentication import CachingAuthenticator, Identify
+from services.common.grpc.delegated_keys import DelegatedKeys
 from services.common.grpc.server import Server
 from services.common.process.byte_budget import ByteBudget, open_budget
 from services.common.process.metrics import Gauge
@@ -101,8 +104,9 @@ class Services:
         secrets = await load_secrets(database, clock)
         if is_sqlite(settings.storage):
             allocate_log(settings.storage.data_dir)
+        keys = DelegatedKeys(secrets.service_credential, clock)
         identify = CachingAuthenticator(
-            AccountRepository(database, clock).identify,
+            identify_with(AccountRepository(database, clock), keys),
             ttl_s=settings.limits.identify_cache_s,
             monotonic=clock.monotonic,
         )
@@ -136,6 +140,7 @@ class Services:
             clock,
             database,
             secrets,
+            keys,
             server,
             channel,
             identify_admin,
@@ -171,6 +176,11 @@ class Services:
             asyncio.create_task(changes.run()),
         ]
         return services
+
+    def run_batches(self, execute: Execute) -> None:
+        """Begin to run the requests of batches; `execute` executes each of them."""
+        if self._started.batches is not None:
+            self._started.batches.run(execute)
 
     def reload(self) -> None:
         """Reload the settings; if they are invalid, log an error and keep the current ones."""
@@ -231,6 +241,7 @@ class Services:
             task.cancel()
         await asyncio.gather(*self._watching, return_exceptions=True)
         for service in (
+            started.batches,
             started.provider_states,
             started.inference,
             started.files,
@@ -265,8 +276,12 @@ class Services:
         await asyncio.gather(*draining)
 
     async def _drain_responses(self, within_s: float) -> None:
-        if self._started.responses is not None:
-            await self._started.responses.drain(within_s)
+        """Wait for background responses, and for the requests of batches that have begun."""
+        started = self._started
+        await asyncio.gather(
+            *([] if started.responses is None else [started.responses.drain(within_s)]),
+            *([] if started.batches is None else [started.batches.drain(within_s)]),
+        )
 
     async def _drain_when_set(self, cancelling: asyncio.Event) -> None:
         await cancelling.wait()

@@ -11,6 +11,7 @@ from services.accounts.usage.erasure import UsageErasure
 from services.articles.erasure import ArticleErasure
 from services.articles.retention import Retention
 from services.articles.usage import OwnerUsage
+from services.batches.erasure import BatchErasure
 from services.common.clock import Clock
 from services.common.settings import Settings
 from services.common.storage.disk import DiskReserve
@@ -38,5 +39,6 @@ def erase_batches(settings: Settings, database: AsyncEngine, clock: Clock) -> Se
         UsageErasure(database),
         RequestErasure(database, open_bodies(settings.storage, reserve)),
         FileErasure(database, open_blobs(settings.storage)),
+        BatchErasure(database),
         *store_erasures(database, settings.storage, reserve),
     ]

@@ -13,6 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from facade.dialects.admin.request_log import render_entry
 from facade.dialects.logged_bodies import render_bodies
+from facade.dialects.openai.batches import parse_line, render_line
 from facade.dialects.stored_responses import BackgroundRenderer
 from gateway.accounts.v1 import (
     accounts_pb2_grpc,
@@ -22,6 +23,7 @@ from gateway.accounts.v1 import (
     usage_pb2_grpc,
 )
 from gateway.articles.v1 import articles_pb2_grpc
+from gateway.batches.v1 import batches_pb2_grpc
 from gateway.files.v1 import files_pb2_grpc
 from gateway.inference.v1 import inference_pb2_grpc, providers_pb2_grpc
 from gateway.memory.v1 import (
@@ -47,7 +49,11 @@ from services.accounts.usage import servicer as usage
 from services.accounts.usage.assembly import UsageRecords
 from services.articles import assembly as articles
 from services.articles.assembly import ArticleService
+from services.batches import servicer as batches
+from services.batches.assembly import BatchService
+from services.batches.execution import BatchLines
 from services.common.clock import Clock
+from services.common.grpc.delegated_keys import DelegatedKeys
 from services.common.grpc.server import Server
 from services.common.process.byte_budget import ByteBudget
 from services.common.process.registry import ProcessRegistry
@@ -94,6 +100,7 @@ class Shared:
         clock: the clock.
         database: the database.
         secrets: the secrets of the deployment.
+        keys: makes keys for the gateway's work for callers.
         server: the server of all services.
         channel: in-process channel to them; services call one another over it, like any caller.
         identify_admin: returns the owner of an admin key.
@@ -109,6 +116,7 @@ class Shared:
     clock: Clock
     database: AsyncEngine
     secrets: Secrets
+    keys: DelegatedKeys
     server: Server
     channel: grpc.aio.Channel
     identify_admin: AdminAuthenticator
@@ -134,6 +142,7 @@ class Started:
     processes: ProcessRegistry | None = None
     memory: MemoryService | None = None
     responses: ResponseService | None = None
+    batches: BatchService | None = None
     inference: Inference | None = None
     allowances: Allowances | None = None
     provider_states: ProviderStates | None = None
@@ -332,6 +341,25 @@ async def _start_inference(shared: Shared, started: Started) -> None:
     )
 
 
+async def _start_batches(shared: Shared, started: Started) -> None:
+    started.batches = BatchService.start(
+        shared.settings,
+        shared.database,
+        shared.clock,
+        shared.new_registry(),
+        shared.channel,
+        shared.keys,
+        shared.for_rows,
+        started.processes,
+        BatchLines(parse_line, render_line),
+    )
+    shared.server.add(
+        batches_pb2_grpc.add_BatchServiceServicer_to_server,
+        started.batches.servicer,
+        batches.SERVICE_NAME,
+    )
+
+
 # By the names in `services.SERVICES`, in the order in which they start.
 STARTS: Mapping[str, Callable[[Shared, Started], Awaitable[None]]] = {
     "accounts": _start_accounts,
@@ -339,4 +367,5 @@ STARTS: Mapping[str, Callable[[Shared, Started], Awaitable[None]]] = {
     "articles": _start_articles,
     "memory": _start_memory,
     "inference": _start_inference,
+    "batches": _start_batches,
 }

@@ -7,6 +7,7 @@ only the processes are missing, which the end-to-end tests have.
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
@@ -17,6 +18,7 @@ import aiohttp
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 
+from facade.batch_requests import execute_batch_request
 from facade.server import Facade
 from services import SERVICES
 from services.accounts.repository import AccountRepository
@@ -138,6 +140,7 @@ async def running_gateway(
                 telemetry=telemetry,
                 request_log=started.request_log,
             )
+        started.run_batches(partial(execute_batch_request, facade.internal_requests.post))
         try:
             url = f"http://127.0.0.1:{facade.port}"
             metrics_url = f"http://127.0.0.1:{facade.metrics_port}"

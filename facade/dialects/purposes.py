@@ -11,6 +11,7 @@ PURPOSES: dict[str, Purpose.ValueType] = {
     "vision": files_pb2.PURPOSE_VISION,
     "user_data": files_pb2.PURPOSE_USER_DATA,
     "evals": files_pb2.PURPOSE_EVALS,
+    "batch_output": files_pb2.PURPOSE_BATCH_OUTPUT,
 }
 NAMES = {purpose: name for name, purpose in PURPOSES.items()}
 TAKES = f"must be one of {', '.join(PURPOSES)}"

@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Row, select
+from sqlalchemy import ColumnElement, Row, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.accounts.admin.audit import FIRST_START
@@ -54,7 +54,7 @@ class AccountRepository:
         Raises:
             GatewayError: invalid_api_key, when the key is unknown or no longer valid.
         """
-        row = await self._row(hash_key(key))
+        row = await self._row(api_keys.c.hash == hash_key(key))
         if row is None:
             raise invalid_api_key(
                 "the API key is not known to this gateway; it may be of another one, or of another "
@@ -66,16 +66,35 @@ class AccountRepository:
         limits = await self._limits.of_caller(owner.key_id, owner.user_id, owner.team_id)
         return replace(owner, limits=limits)
 
+    async def identify_by_id(self, key_id: str, *, is_valid: bool) -> Caller:
+        """Return the owner of the key with an id, with limits; for the gateway's own work.
+
+        Args:
+            key_id: the id.
+            is_valid: whether the key must be valid still.
+
+        Raises:
+            GatewayError: invalid_api_key, when there is no such key, or it is not valid.
+        """
+        row = await self._row(api_keys.c.id == key_id)
+        if row is None:
+            raise invalid_api_key("the API key has been deleted")
+        if is_valid and (reason := self._invalidity(row)):
+            raise invalid_api_key(f"the API key {reason}")
+        owner = _caller(row)
+        limits = await self._limits.of_caller(owner.key_id, owner.user_id, owner.team_id)
+        return replace(owner, limits=limits)
+
     async def find_caller(self, key_hash: bytes) -> Caller | None:
         """Return the owner of the valid key with that SHA-256, or None.
 
         A revoked, disabled or expired key is not valid.
         """
-        row = await self._row(key_hash)
+        row = await self._row(api_keys.c.hash == key_hash)
         return None if row is None or self._invalidity(row) else _caller(row)
 
-    async def _row(self, key_hash: bytes) -> Row[*tuple[Any, ...]] | None:
-        """Return the key with that SHA-256, valid or not, with its owner."""
+    async def _row(self, which: ColumnElement[bool]) -> Row[*tuple[Any, ...]] | None:
+        """Return the key that `which` selects, valid or not, with its owner."""
         query = (
             select(
                 users.c.id,
@@ -87,7 +106,7 @@ class AccountRepository:
                 api_keys.c.expires_at_ms,
             )
             .select_from(api_keys.join(users).outerjoin(teams))
-            .where(api_keys.c.hash == key_hash)
+            .where(which)
         )
         async with reading_once(self._engine) as connection:
             return (await connection.execute(query)).one_or_none()

@@ -1,7 +1,9 @@
 """A worker: the facade and all services of a gateway in one process, on one event loop."""
 
 import asyncio
+from functools import partial
 
+from facade.batch_requests import execute_batch_request
 from facade.server import Facade
 from services import SERVICES
 from services.assembly import Services
@@ -66,6 +68,8 @@ async def run_worker(
         )
     except OSError as error:
         lifecycle.fail(f"server: {error}")
+
+    services.run_batches(partial(execute_batch_request, facade.internal_requests.post))
 
     def reload() -> None:
         services.reload()

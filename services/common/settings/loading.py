@@ -10,6 +10,7 @@ from pydantic import ValidationError, field_validator, model_validator
 
 from services.common.settings.articles import Articles
 from services.common.settings.base import Name, Section, SettingsError, setting
+from services.common.settings.batches import Batches
 from services.common.settings.budgets import Budgets
 from services.common.settings.effective_providers import SANDBOX, missing_sandbox
 from services.common.settings.environment import CONFIG_VARIABLE, ENVIRONMENT, advice_for
@@ -93,6 +94,9 @@ class Settings(Section):
         ResponseCache(), "cache of answers to equal requests (docs/response-cache.md)"
     )
     usage: Usage = setting(Usage(), "records of usage and cost, for `gateway usage`")
+    batches: Batches = setting(
+        Batches(), "batches of requests, which workers run in the background (docs/batches.md)"
+    )
     budgets: Budgets = setting(
         Budgets(), "the webhook that is told about budgets (docs/budgets.md)"
     )

@@ -112,7 +112,7 @@ CREATE TABLE files (
 	sha256 VARCHAR(64) NOT NULL,
 	CONSTRAINT pk_files PRIMARY KEY (id),
 	CONSTRAINT fk_files_owner_id FOREIGN KEY(owner_id) REFERENCES file_usage (owner_id),
-	CONSTRAINT ck_files_purpose CHECK (purpose IN ('assistants', 'batch', 'fine_tune', 'vision', 'user_data', 'evals'))
+	CONSTRAINT ck_files_purpose CHECK (purpose IN ('assistants', 'batch', 'fine_tune', 'vision', 'user_data', 'evals', 'batch_output'))
 );
 CREATE TABLE uploads (
 	id VARCHAR(64) NOT NULL,
@@ -947,6 +947,69 @@ CREATE TABLE request_log_labels (
 	value VARCHAR(64) NOT NULL,
 	CONSTRAINT pk_request_log_labels PRIMARY KEY (entry_id, label)
 );
+CREATE TABLE batches (
+	id VARCHAR(64) NOT NULL,
+	user_id VARCHAR(64) NOT NULL,
+	key_id VARCHAR(64) NOT NULL,
+	dialect SMALLINT NOT NULL,
+	endpoint VARCHAR(64) NOT NULL,
+	state VARCHAR(16) NOT NULL,
+	input_file_id VARCHAR(64) NOT NULL,
+	output_file_id VARCHAR(64) NOT NULL,
+	error_file_id VARCHAR(64) NOT NULL,
+	output_ttl_s BIGINT,
+	metadata BLOB NOT NULL,
+	headers BLOB NOT NULL,
+	errors BLOB NOT NULL,
+	total INTEGER NOT NULL,
+	succeeded INTEGER NOT NULL,
+	errored INTEGER NOT NULL,
+	cancelled INTEGER NOT NULL,
+	expired INTEGER NOT NULL,
+	input_tokens BIGINT NOT NULL,
+	output_tokens BIGINT NOT NULL,
+	cached_tokens BIGINT NOT NULL,
+	created_at_ms BIGINT NOT NULL,
+	expires_at_ms BIGINT NOT NULL,
+	started_at_ms BIGINT NOT NULL,
+	finalizing_at_ms BIGINT NOT NULL,
+	cancelling_at_ms BIGINT NOT NULL,
+	ended_at_ms BIGINT NOT NULL,
+	deleted_at_ms BIGINT NOT NULL,
+	CONSTRAINT pk_batches PRIMARY KEY (id)
+);
+CREATE TABLE batch_requests (
+	batch_id VARCHAR(64) NOT NULL,
+	number INTEGER NOT NULL,
+	custom_id VARCHAR(512) NOT NULL,
+	body BLOB NOT NULL,
+	CONSTRAINT pk_batch_requests PRIMARY KEY (batch_id, number),
+	CONSTRAINT fk_batch_requests_batch_id FOREIGN KEY(batch_id) REFERENCES batches (id)
+);
+CREATE TABLE batch_results (
+	batch_id VARCHAR(64) NOT NULL,
+	number INTEGER NOT NULL,
+	custom_id VARCHAR(512) NOT NULL,
+	outcome SMALLINT NOT NULL,
+	status SMALLINT NOT NULL,
+	request_id VARCHAR(128) NOT NULL,
+	body BLOB NOT NULL,
+	CONSTRAINT pk_batch_results PRIMARY KEY (batch_id, number),
+	CONSTRAINT fk_batch_results_batch_id FOREIGN KEY(batch_id) REFERENCES batches (id)
+);
+CREATE TABLE batch_tasks (
+	id VARCHAR(64) NOT NULL,
+	batch_id VARCHAR(64) NOT NULL,
+	user_id VARCHAR(64) NOT NULL,
+	kind VARCHAR(16) NOT NULL,
+	first INTEGER NOT NULL,
+	size INTEGER NOT NULL,
+	not_before_ms BIGINT NOT NULL,
+	holder VARCHAR(64) NOT NULL,
+	ends_at_ms BIGINT NOT NULL,
+	CONSTRAINT pk_batch_tasks PRIMARY KEY (id),
+	CONSTRAINT fk_batch_tasks_batch_id FOREIGN KEY(batch_id) REFERENCES batches (id)
+);
 CREATE INDEX ix_allowances_ends_at_ms ON allowances (ends_at_ms);
 CREATE INDEX ix_api_keys_prefix ON api_keys (prefix);
 CREATE UNIQUE INDEX ix_api_keys_replaces ON api_keys (replaces);
@@ -971,6 +1034,10 @@ CREATE INDEX ix_articles_deleted_at_ms ON articles (deleted_at_ms);
 CREATE INDEX ix_articles_group_id ON articles (group_id);
 CREATE INDEX ix_audit_log_at_ms ON audit_log (at_ms, id);
 CREATE INDEX ix_audit_log_subject_id ON audit_log (subject_id, at_ms, id);
+CREATE INDEX ix_batch_tasks_batch_id ON batch_tasks (batch_id);
+CREATE INDEX ix_batch_tasks_kind ON batch_tasks (kind, id);
+CREATE INDEX ix_batches_deleted_at_ms ON batches (deleted_at_ms);
+CREATE INDEX ix_batches_user_id ON batches (user_id, dialect, id);
 CREATE INDEX ix_budget_notifications_next_attempt_at_ms ON budget_notifications (next_attempt_at_ms);
 CREATE INDEX ix_budget_notifications_subject_id ON budget_notifications (subject_id);
 CREATE INDEX ix_chat_completions_created ON chat_completions (owner_id, created_at_ms, id);

@@ -22,6 +22,7 @@ from services.accounts.limits import tables as limits
 from services.accounts.requests import tables as requests
 from services.accounts.usage import tables as usage
 from services.articles import tables as articles
+from services.batches import tables as batches
 from services.common.errors import GatewayError
 from services.common.settings import SettingsError, Storage
 from services.common.storage import (
@@ -108,6 +109,10 @@ TABLES = {
     conversations.origins,
     chats.chats,
     chats.chat_contents,
+    batches.batches,
+    batches.batch_requests,
+    batches.batch_results,
+    batches.batch_tasks,
     limits.limits,
     limits.allowances,
     limits.notifications,

@@ -38,7 +38,8 @@ def create() -> None:
         sa.PrimaryKeyConstraint("id", name="pk_files"),
         sa.ForeignKeyConstraint(["owner_id"], ["file_usage.owner_id"], name="fk_files_owner_id"),
         sa.CheckConstraint(
-            "purpose IN ('assistants', 'batch', 'fine_tune', 'vision', 'user_data', 'evals')",
+            "purpose IN ('assistants', 'batch', 'fine_tune', 'vision', 'user_data', 'evals', "
+            "'batch_output')",
             name="ck_files_purpose",
         ),
     )

@@ -7,6 +7,7 @@ from services.common.storage.migrations.first_release import (
     accounts,
     administration,
     articles,
+    batches,
     files,
     limits,
     memory,
@@ -31,6 +32,7 @@ _AREAS = (
     responses,
     limits,
     usage,
+    batches,
 )
 
 

@@ -1,0 +1,70 @@
+"""What the runner needs of others: how a request is executed, and the lines of files."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from gateway.batches.v1.batches_pb2 import BatchError, BatchItem, BatchResult
+from gateway.conversation.v1.conversation_pb2 import Dialect
+
+
+@dataclass(frozen=True, slots=True)
+class BatchCall:
+    """A request to execute as if its caller had sent it.
+
+    Attributes:
+        batch_id: its batch.
+        dialect: its dialect.
+        endpoint: its endpoint.
+        headers: headers of the dialect.
+        key: the key of its calls.
+        body: its JSON body.
+    """
+
+    batch_id: str
+    dialect: Dialect.ValueType
+    endpoint: str
+    headers: Mapping[str, str]
+    key: str
+    body: bytes
+
+
+class Execution(Protocol):
+    """The response to a request."""
+
+    @property
+    def status(self) -> int:
+        """Its HTTP status."""
+
+    @property
+    def body(self) -> bytes:
+        """Its JSON body."""
+
+    @property
+    def request_id(self) -> str:
+        """The id of the request."""
+
+    @property
+    def retry_after_s(self) -> float | None:
+        """The seconds after which a retry makes sense; None if the response names none."""
+
+    @property
+    def tokens(self) -> tuple[int, int, int]:
+        """Input, output and cached tokens."""
+
+
+# Executes a request, and returns its response, whatever its status.
+Execute = Callable[[BatchCall], Awaitable[Execution]]
+
+
+@dataclass(frozen=True, slots=True)
+class BatchLines:
+    """The lines of the files of batches, in the dialect that has such files.
+
+    Attributes:
+        parse: parses a line of an input file, of a number from 1, for an endpoint.
+        render: returns the line of a result, with its line feed.
+    """
+
+    parse: Callable[[bytes, int, str], BatchItem | BatchError]
+    render: Callable[[BatchResult], bytes]

@@ -1,0 +1,208 @@
+"""The worker of batches in one process: claims tasks, and runs them.
+
+Without tasks it asks the database every few seconds whether there are any; a batch that is created
+in this process wakes it.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Collection
+from contextvars import Context
+
+from gateway.errors.v1 import errors_pb2
+from services.batches.execution import Execute
+from services.batches.finalizing import Finalizing
+from services.batches.metrics import BatchMetrics
+from services.batches.records import TaskKind, TaskLostError
+from services.batches.slots import RequestSlots
+from services.batches.task_queue import Task, TaskQueue
+from services.batches.task_run import TaskRun
+from services.batches.validation import Validation
+from services.common.clock import Clock
+from services.common.errors import GatewayError
+from services.common.storage.leased_rows import LeaseRenewer, wait_briefly
+
+# Seconds between two looks into the queue.
+_POLL_S = 2.0
+# Tasks that run no requests, at a time.
+_OTHERS = 2
+# Seconds until a task that has failed is run again, and if its owner has to do something first.
+_AGAIN_S = 5.0
+_OWNER_AGAIN_S = 60.0
+
+log = logging.getLogger(__name__)
+
+
+class BatchRunner:
+    """Runs tasks until it is stopped.
+
+    Args:
+        queue: the tasks.
+        validation: validates batches.
+        finalizing: ends batches.
+        execute: executes a request.
+        key_of: returns the key of the calls for requests, by the id of the user's key.
+        max_running: maximum number of requests that run at a time.
+        max_of_user: maximum number of them of one user.
+        clock: the clock.
+        metrics: the metrics of this process.
+    """
+
+    def __init__(
+        self,
+        queue: TaskQueue,
+        validation: Validation,
+        finalizing: Finalizing,
+        execute: Execute,
+        key_of: Callable[[str], str],
+        max_running: int,
+        max_of_user: int,
+        clock: Clock,
+        metrics: BatchMetrics,
+    ) -> None:
+        self._queue = queue
+        self._validation = validation
+        self._finalizing = finalizing
+        self._execute = execute
+        self._key_of = key_of
+        self._clock = clock
+        self._metrics = metrics
+        self._woken = asyncio.Event()
+        self._slots = RequestSlots(max_running, max_of_user, self.wake)
+        self._renewer = LeaseRenewer(self._renew, queue.lease_s)
+        self._runs: dict[str, TaskRun] = {}
+        self._others: set[asyncio.Task[None]] = set()
+        self._running: set[asyncio.Task[None]] = set()
+        # Without the variables of what starts it.
+        self._loop = asyncio.create_task(self._work(), context=Context())
+
+    def wake(self) -> None:
+        """Look into the queue at once."""
+        self._woken.set()
+
+    def cancel(self, batch_id: str) -> None:
+        """Begin no more requests of a batch, which has been cancelled."""
+        for run in self._runs.values():
+            if run.task.batch_id == batch_id:
+                run.stop()
+
+    async def leave(self) -> None:
+        """Claim no more tasks, and begin no more requests."""
+        self._loop.cancel()
+        await asyncio.gather(self._loop, return_exceptions=True)
+        for run in list(self._runs.values()):
+            run.leave()
+
+    async def stop(self, within_s: float) -> None:
+        """Wait for the requests in progress for at most `within_s`, and release all tasks."""
+        await self.leave()
+        if self._running:
+            await asyncio.wait(set(self._running), timeout=within_s)
+        for run in list(self._runs.values()):
+            run.interrupt()
+        for other in list(self._others):
+            other.cancel()
+        await asyncio.gather(*self._running, return_exceptions=True)
+        await self._renewer.close()
+
+    async def _work(self) -> None:
+        while True:
+            self._woken.clear()
+            try:
+                while await self._queue.has_free() and await self._claim():
+                    pass
+            except GatewayError as error:
+                log.warning("no tasks of batches could be claimed", extra={"error": error.message})
+            except Exception:
+                log.exception("no tasks of batches could be claimed")
+            await wait_briefly(self._woken, _POLL_S)
+
+    async def _claim(self) -> bool:
+        """Claim a task and start it; return whether there was one."""
+        if len(self._others) < _OTHERS and (task := await self._queue.claim(runs=False)):
+            self._start(task, self._run_other(task), self._others)
+            return True
+        if not self._slots.has_room:
+            return False
+        # First those of users who have none here, so that nobody waits for the batches of another.
+        task = await self._queue.claim(runs=True, except_users=self._slots.users)
+        if task is None and self._slots.users:
+            task = await self._queue.claim(runs=True, except_users=self._slots.supplied_users)
+        if task is None:
+            return False
+        run = TaskRun(task, self._queue, self._execute, self._key_of, self._slots, self._clock)
+        self._runs[task.id] = run
+        self._renewer.add(task.id, run.mark_lost)
+        # It counts as waiting before the next is claimed.
+        self._start(task, self._run_requests(run), set())
+        await asyncio.sleep(0)
+        return True
+
+    def _start(
+        self, task: Task, running: Awaitable[None], group: "set[asyncio.Task[None]]"
+    ) -> None:
+        started = asyncio.ensure_future(running)
+        self._metrics.tasks.labels(task.kind).inc()
+        for each in (group, self._running):
+            each.add(started)
+            started.add_done_callback(each.discard)
+        started.add_done_callback(lambda _: self.wake())
+
+    async def _run_requests(self, run: TaskRun) -> None:
+        try:
+            await run.run()
+        finally:
+            self._renewer.discard(run.task.id)
+            del self._runs[run.task.id]
+
+    async def _run_other(self, task: Task) -> None:
+        current = asyncio.current_task()
+        assert current is not None
+        self._renewer.add(task.id, current.cancel)
+        delay_s = 0.0
+        try:
+            if task.kind is TaskKind.VALIDATE:
+                await self._validation.run(task)
+            else:
+                await self._finalizing.run(task)
+            return
+        except TaskLostError:
+            return
+        except GatewayError as error:
+            log.warning(
+                "a task of a batch failed, and is run again",
+                extra={"batch": task.batch_id, "kind": task.kind, "error": error.message},
+            )
+            delay_s = await self._delay_after(task, error)
+        except Exception:
+            log.exception("a task of a batch failed, and is run again")
+            delay_s = _OWNER_AGAIN_S
+        finally:
+            self._renewer.discard(task.id)
+            await asyncio.shield(asyncio.ensure_future(self._release(task, delay_s)))
+
+    async def _delay_after(self, task: Task, error: GatewayError) -> float:
+        """Return the seconds until a task is run again, after the batch shows its error."""
+        if task.kind is not TaskKind.FINALIZE:
+            return _AGAIN_S
+        try:
+            await self._finalizing.fail(task, error)
+        except (GatewayError, TaskLostError):
+            return _AGAIN_S
+        is_of_owner = error.reason == errors_pb2.REASON_STORAGE_QUOTA_EXCEEDED
+        return _OWNER_AGAIN_S if is_of_owner else _AGAIN_S
+
+    async def _release(self, task: Task, delay_s: float) -> None:
+        """Release a task, unless it is done or another worker holds it."""
+        try:
+            await self._queue.release(task, delay_s)
+        except GatewayError as error:
+            log.warning("a task could not be released", extra={"error": error.message})
+
+    async def _renew(self, task_ids: Collection[str]) -> Collection[str]:
+        held = await self._queue.renew(task_ids)
+        batch_ids = {run.task.batch_id for run in self._runs.values()}
+        if batch_ids:
+            for batch_id in await self._queue.cancelled(batch_ids):
+                self.cancel(batch_id)
+        return held

@@ -1,0 +1,97 @@
+"""The tables of batches.
+
+The requests of a batch are numbered from 0. A result is only ever inserted, and its primary key
+makes a second one impossible. The tasks are a queue: a task exists until it is done, and a free one
+has a lease that has ended (`ends_at_ms` 0).
+"""
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    PrimaryKeyConstraint,
+    SmallInteger,
+    String,
+    Table,
+)
+
+from services.common.storage.database import metadata
+
+# `metadata`, `headers` and `errors` are JSON. Times are 0 as long as they are not known.
+batches = Table(
+    "batches",
+    metadata,
+    Column("id", String(64), primary_key=True),
+    Column("user_id", String(64), nullable=False),
+    Column("key_id", String(64), nullable=False),
+    Column("dialect", SmallInteger, nullable=False),
+    Column("endpoint", String(64), nullable=False),
+    Column("state", String(16), nullable=False),
+    Column("input_file_id", String(64), nullable=False),
+    Column("output_file_id", String(64), nullable=False),
+    Column("error_file_id", String(64), nullable=False),
+    Column("output_ttl_s", BigInteger),
+    Column("metadata", LargeBinary, nullable=False),
+    Column("headers", LargeBinary, nullable=False),
+    Column("errors", LargeBinary, nullable=False),
+    Column("total", Integer, nullable=False),
+    Column("succeeded", Integer, nullable=False),
+    Column("errored", Integer, nullable=False),
+    Column("cancelled", Integer, nullable=False),
+    Column("expired", Integer, nullable=False),
+    Column("input_tokens", BigInteger, nullable=False),
+    Column("output_tokens", BigInteger, nullable=False),
+    Column("cached_tokens", BigInteger, nullable=False),
+    Column("created_at_ms", BigInteger, nullable=False),
+    Column("expires_at_ms", BigInteger, nullable=False),
+    Column("started_at_ms", BigInteger, nullable=False),
+    Column("finalizing_at_ms", BigInteger, nullable=False),
+    Column("cancelling_at_ms", BigInteger, nullable=False),
+    Column("ended_at_ms", BigInteger, nullable=False),
+    Column("deleted_at_ms", BigInteger, nullable=False),
+    Index("ix_batches_user_id", "user_id", "dialect", "id"),
+    Index("ix_batches_deleted_at_ms", "deleted_at_ms"),
+)
+
+batch_requests = Table(
+    "batch_requests",
+    metadata,
+    Column("batch_id", String(64), ForeignKey("batches.id"), nullable=False),
+    Column("number", Integer, nullable=False),
+    Column("custom_id", String(512), nullable=False),
+    Column("body", LargeBinary, nullable=False),
+    PrimaryKeyConstraint("batch_id", "number"),
+)
+
+batch_results = Table(
+    "batch_results",
+    metadata,
+    Column("batch_id", String(64), ForeignKey("batches.id"), nullable=False),
+    Column("number", Integer, nullable=False),
+    Column("custom_id", String(512), nullable=False),
+    Column("outcome", SmallInteger, nullable=False),
+    Column("status", SmallInteger, nullable=False),
+    Column("request_id", String(128), nullable=False),
+    Column("body", LargeBinary, nullable=False),
+    PrimaryKeyConstraint("batch_id", "number"),
+)
+
+# A task that runs requests has `size` of them, from number `first` on.
+batch_tasks = Table(
+    "batch_tasks",
+    metadata,
+    Column("id", String(64), primary_key=True),
+    Column("batch_id", String(64), ForeignKey("batches.id"), nullable=False),
+    Column("user_id", String(64), nullable=False),
+    Column("kind", String(16), nullable=False),
+    Column("first", Integer, nullable=False),
+    Column("size", Integer, nullable=False),
+    Column("not_before_ms", BigInteger, nullable=False),
+    Column("holder", String(64), nullable=False),
+    Column("ends_at_ms", BigInteger, nullable=False),
+    Index("ix_batch_tasks_batch_id", "batch_id"),
+    Index("ix_batch_tasks_kind", "kind", "id"),
+)

@@ -1,0 +1,110 @@
+"""The rows of tasks of batches; each function works in the caller's transaction."""
+
+from sqlalchemy import and_, exists, insert, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from services.batches.records import State, TaskKind
+from services.batches.tables import batch_tasks, batches
+from services.common import ids
+from services.common.storage.database import execute_many
+
+# Requests of a task: few enough to be run again after the death of a worker, and enough that
+# claiming them costs next to nothing.
+TASK_SIZE = 50
+_PREFIX = "task_"
+_INSERT = insert(batch_tasks)
+
+
+async def insert_task(
+    connection: AsyncConnection,
+    batch_id: str,
+    user_id: str,
+    kind: TaskKind,
+    new_id: ids.IdGenerator,
+) -> None:
+    """Insert a free task of a whole batch."""
+    await connection.execute(_INSERT, _row(batch_id, user_id, kind, 0, 0, new_id))
+
+
+async def insert_tasks(
+    connection: AsyncConnection,
+    batch_id: str,
+    user_id: str,
+    total: int,
+    new_id: ids.IdGenerator,
+) -> None:
+    """Insert the tasks that run the requests of a batch."""
+    rows = [
+        _row(batch_id, user_id, TaskKind.RUN, first, min(TASK_SIZE, total - first), new_id)
+        for first in range(0, total, TASK_SIZE)
+    ]
+    await execute_many(connection, _INSERT, rows)
+
+
+async def begin_batch(
+    connection: AsyncConnection,
+    batch_id: str,
+    user_id: str,
+    total: int,
+    now_ms: int,
+    new_id: ids.IdGenerator,
+) -> None:
+    """Insert the tasks of a batch whose requests are stored, and set its state."""
+    change = (
+        update(batches)
+        .where(batches.c.id == batch_id)
+        .values(state=State.IN_PROGRESS, total=total, started_at_ms=now_ms)
+        .returning(batches.c.cancelling_at_ms)
+    )
+    if not await connection.scalar(change):
+        await insert_tasks(connection, batch_id, user_id, total, new_id)
+        return
+    # It has been cancelled meanwhile, and there is nothing to be run.
+    await set_finalizing(connection, batch_id, user_id, now_ms, new_id)
+
+
+async def set_finalizing(
+    connection: AsyncConnection,
+    batch_id: str,
+    user_id: str,
+    now_ms: int,
+    new_id: ids.IdGenerator,
+) -> None:
+    """Insert the task that finalizes a batch, if it was the last to be run.
+
+    The row of the batch must be locked by this transaction, so that of two workers that complete
+    its last two tasks, the second sees that no other is left.
+    """
+    is_left = exists().where(
+        batch_tasks.c.batch_id == batch_id,
+        batch_tasks.c.kind.in_((TaskKind.RUN, TaskKind.VALIDATE)),
+    )
+    if await connection.scalar(select(is_left)):
+        return
+    which = and_(
+        batches.c.id == batch_id, batches.c.state.in_((State.VALIDATING, State.IN_PROGRESS))
+    )
+    change = update(batches).where(which).values(state=State.FINALIZING, finalizing_at_ms=now_ms)
+    if (await connection.execute(change)).rowcount:
+        await insert_task(connection, batch_id, user_id, TaskKind.FINALIZE, new_id)
+
+
+def _row(
+    batch_id: str,
+    user_id: str,
+    kind: TaskKind,
+    first: int,
+    size: int,
+    new_id: ids.IdGenerator,
+) -> dict[str, object]:
+    return {
+        "id": new_id(_PREFIX),
+        "batch_id": batch_id,
+        "user_id": user_id,
+        "kind": kind,
+        "first": first,
+        "size": size,
+        "not_before_ms": 0,
+        "holder": "",
+        "ends_at_ms": 0,
+    }

@@ -1,0 +1,178 @@
+"""Runs the requests of one task, and stores their results."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from contextvars import Context
+
+from gateway.batches.v1.batches_pb2 import BatchOutcome
+from services.batches.execution import BatchCall, Execute
+from services.batches.records import RequestResult, TaskLostError
+from services.batches.retries import is_limited, retry_delay_s
+from services.batches.slots import RequestSlots
+from services.batches.task_queue import ClaimedRequest, Task, TaskQueue
+from services.common.clock import Clock
+from services.common.errors import GatewayError
+from services.common.storage.leased_rows import wait_briefly
+
+# Seconds until the results of a task that is still running are stored.
+_STORE_EVERY_S = 2.0
+# Seconds until storing is tried again, when the database does not answer.
+_AGAIN_S = 1.0
+
+log = logging.getLogger(__name__)
+
+
+class TaskRun:
+    """The run of a task.
+
+    Args:
+        task: the task.
+        queue: stores its results.
+        execute: executes a request.
+        key_of: returns the key of its calls.
+        slots: limits the requests of the process, and of each user.
+        clock: the clock.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        queue: TaskQueue,
+        execute: Execute,
+        key_of: Callable[[str], str],
+        slots: RequestSlots,
+        clock: Clock,
+    ) -> None:
+        self.task = task
+        self._queue = queue
+        self._execute = execute
+        self._key_of = key_of
+        self._slots = slots
+        self._clock = clock
+        self._results: list[RequestResult] = []
+        self._is_stopped = asyncio.Event()
+        self._is_leaving = False
+        self._is_lost = False
+        self._requests: set[asyncio.Task[None]] = set()
+
+    def stop(self) -> None:
+        """Begin no more requests, as the batch has been cancelled."""
+        self._is_stopped.set()
+
+    def leave(self) -> None:
+        """Begin no more requests, and leave them to another worker."""
+        self._is_leaving = True
+        self._is_stopped.set()
+
+    def interrupt(self) -> None:
+        """Stop the requests that have begun, too; another worker runs them again."""
+        self.leave()
+        for request in self._requests:
+            request.cancel()
+
+    def mark_lost(self) -> None:
+        """Stop everything, as another worker holds the task."""
+        self._is_lost = True
+        self.interrupt()
+
+    async def run(self) -> None:
+        """Run the requests that have no result, and store results; never raises."""
+        if self._is_over():
+            self.stop()
+        self._slots.add_waiting(self.task.user_id, len(self.task.requests))
+        for request in self.task.requests:
+            # Without the variables of the task that has claimed them.
+            running = asyncio.create_task(self._run_request(request), context=Context())
+            self._requests.add(running)
+            running.add_done_callback(self._requests.discard)
+        while self._requests:
+            await asyncio.wait(set(self._requests), timeout=_STORE_EVERY_S)
+            if self._results and self._requests:
+                await self._store(is_done=False)
+        await self._end()
+
+    async def _end(self) -> None:
+        """Store the last results, and remove the task, or release it."""
+        if not self._is_leaving:
+            await self._store(is_done=True)
+            return
+        if self._results:
+            await self._store(is_done=False)
+        if not self._is_lost:
+            try:
+                await self._queue.release(self.task)
+            except GatewayError as error:
+                log.warning("a task could not be released", extra={"error": error.message})
+
+    async def _store(self, *, is_done: bool) -> None:
+        """Store results, again and again until it succeeds or the task is lost."""
+        results, self._results = self._results, []
+        while not self._is_lost:
+            try:
+                await self._queue.store(self.task, results, is_done=is_done)
+            except GatewayError as error:
+                log.warning("results are not stored yet", extra={"error": error.message})
+                await asyncio.sleep(_AGAIN_S)
+            except TaskLostError:
+                self.mark_lost()
+            else:
+                return
+
+    async def _run_request(self, request: ClaimedRequest) -> None:
+        user_id = self.task.user_id
+        is_waiting = True
+        failures = 0
+        try:
+            while True:
+                async with self._slots.slot(user_id):
+                    if self._is_over():
+                        return
+                    if is_waiting:
+                        self._slots.add_waiting(user_id, -1)
+                        is_waiting = False
+                    execution = await self._execute(self._call(request))
+                failures += not is_limited(execution.status)
+                delay_s = retry_delay_s(execution.status, execution.retry_after_s, failures)
+                if delay_s is None:
+                    break
+                self._slots.add_waiting(user_id, 1)
+                is_waiting = True
+                await wait_briefly(self._is_stopped, delay_s)
+        finally:
+            if is_waiting:
+                self._slots.add_waiting(user_id, -1)
+        is_success = execution.status < 300
+        self._results.append(
+            RequestResult(
+                number=request.number,
+                custom_id=request.custom_id,
+                outcome=BatchOutcome.BATCH_OUTCOME_SUCCEEDED
+                if is_success
+                else BatchOutcome.BATCH_OUTCOME_ERRORED,
+                status=execution.status,
+                request_id=execution.request_id,
+                body=execution.body,
+                tokens=execution.tokens,
+            )
+        )
+
+    def _is_over(self) -> bool:
+        """Return whether no more requests are begun."""
+        task = self.task
+        return (
+            task.is_cancelled
+            or self._is_stopped.is_set()
+            or self._clock.now_ms() >= task.expires_at_ms
+        )
+
+    def _call(self, request: ClaimedRequest) -> BatchCall:
+        task = self.task
+        return BatchCall(
+            batch_id=task.batch_id,
+            dialect=task.dialect,
+            endpoint=task.endpoint,
+            headers=task.headers,
+            key=self._key_of(task.key_id),
+            body=request.body,
+        )
