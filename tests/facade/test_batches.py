@@ -91,3 +91,32 @@ async def test_a_file_of_chats_becomes_a_file_of_answers(at: BatchGateway) -> No
     [error] = await at.lines(batch.error_file_id)
     assert error["custom_id"] == "r7" and error["response"]["status_code"] == 404
     assert error["response"]["body"]["error"]["code"] == "model_not_found"
+
+
+async def test_invalid_lines_are_named_and_nothing_is_run(at: BatchGateway) -> None:
+    good = chat("a")
+    rows: list[tuple[Any, str, str | None]] = [
+        (b'{"custom_id": "x", ', "invalid_json_line", None),
+        (b'["x"]', "invalid_json_line", None),
+        (b'{"custom_id": "\xff"}', "invalid_json_line", None),
+        (chat("a"), "duplicate_custom_id", "custom_id"),
+        ({**good, "custom_id": ""}, "invalid_custom_id", "custom_id"),
+        ({**good, "custom_id": 3}, "invalid_type", "custom_id"),
+        ({**good, "method": "GET"}, "invalid_method", "method"),
+        ({**good, "url": "/v1/embeddings"}, "mismatched_endpoint", "url"),
+        ({**good, "body": "text"}, "invalid_type", "body"),
+        (
+            {"custom_id": "b", "method": "POST", "url": good["url"]},
+            "missing_required_parameter",
+            "body",
+        ),
+        (chat("s", stream=True), "invalid_request", "body.stream"),
+    ]
+    batch = await at.ended((await at.batch([good, *(line for line, _, _ in rows)])).id)
+    assert batch.status == "failed" and batch.failed_at and batch.output_file_id is None
+    assert batch.errors is not None and batch.errors.data is not None
+    shown = [(error.line, error.code, error.param) for error in batch.errors.data]
+    assert shown == [(line, code, param) for line, (_, code, param) in enumerate(rows, 2)]
+    empty = await at.ended((await at.batch([b" \n\n"])).id)
+    assert empty.errors is not None and empty.errors.data is not None
+    assert [error.code for error in empty.errors.data] == ["empty_file"]
