@@ -40,6 +40,9 @@ key_sha256 = "{admin_key}"
 
 [storage]
 blob_url = "s3://{bucket}"
+
+[batches]
+lease_s = 2
 """
 
 
