@@ -5,7 +5,6 @@ limits, fallback, usage, metrics, the access log and the request log. Only its c
 missing.
 """
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, NamedTuple
 
@@ -15,7 +14,6 @@ from facade.endpoints import ENDPOINTS
 from facade.failures import failed
 from facade.http.exchange import Exchange
 from facade.http.responses import Response, WholeResponse
-from facade.request_context import stopping
 from services.common.errors import internal
 from services.common.process.byte_budget import Charge
 
@@ -73,11 +71,6 @@ class InternalRequests:
             response = await self._serve(exchange, self._handlers[path], needs_key=True)
         except ConnectionError:
             response = failed(exchange, internal())
-        except asyncio.CancelledError:
-            if self._context.requests.is_draining:
-                response = failed(exchange, stopping())
-            else:
-                raise
         finally:
             connection.release()
         if not isinstance(response, WholeResponse):

@@ -12,8 +12,9 @@ from prometheus_client import CollectorRegistry
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from facade.dialects.admin.request_log import render_entry
+from facade.dialects.anthropic import batches as message_batches
 from facade.dialects.logged_bodies import render_bodies
-from facade.dialects.openai.batches import parse_line, render_line
+from facade.dialects.openai import batches as openai_batches
 from facade.dialects.stored_responses import BackgroundRenderer
 from gateway.accounts.v1 import (
     accounts_pb2_grpc,
@@ -24,6 +25,7 @@ from gateway.accounts.v1 import (
 )
 from gateway.articles.v1 import articles_pb2_grpc
 from gateway.batches.v1 import batches_pb2_grpc
+from gateway.conversation.v1.conversation_pb2 import DIALECT_ANTHROPIC, DIALECT_OPENAI
 from gateway.files.v1 import files_pb2_grpc
 from gateway.inference.v1 import inference_pb2_grpc, providers_pb2_grpc
 from gateway.memory.v1 import (
@@ -51,7 +53,7 @@ from services.articles import assembly as articles
 from services.articles.assembly import ArticleService
 from services.batches import servicer as batches
 from services.batches.assembly import BatchService
-from services.batches.execution import BatchLines
+from services.batches.execution import BatchFormats
 from services.common.clock import Clock
 from services.common.grpc.delegated_keys import DelegatedKeys
 from services.common.grpc.server import Server
@@ -351,7 +353,15 @@ async def _start_batches(shared: Shared, started: Started) -> None:
         shared.keys,
         shared.for_rows,
         started.processes,
-        BatchLines(parse_line, render_line),
+        shared.budget,
+        BatchFormats(
+            {
+                DIALECT_OPENAI: openai_batches.ENDPOINTS,
+                DIALECT_ANTHROPIC: [message_batches.ENDPOINT],
+            },
+            openai_batches.parse_line,
+            openai_batches.render_line,
+        ),
     )
     shared.server.add(
         batches_pb2_grpc.add_BatchServiceServicer_to_server,

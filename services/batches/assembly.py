@@ -6,7 +6,7 @@ import grpc
 from prometheus_client import CollectorRegistry
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from services.batches.execution import BatchCall, BatchLines, Execute, Execution
+from services.batches.execution import BatchCall, BatchFormats, Execute, Execution
 from services.batches.file_calls import BatchFiles
 from services.batches.finalizing import Finalizing
 from services.batches.metrics import BatchMetrics
@@ -19,6 +19,7 @@ from services.batches.task_queue import TaskQueue
 from services.batches.validation import Validation
 from services.common.clock import Clock
 from services.common.grpc.delegated_keys import DelegatedKeys
+from services.common.process.byte_budget import ByteBudget
 from services.common.process.registry import ProcessRegistry
 from services.common.settings import Settings
 from services.common.storage.disk import DiskReserve
@@ -38,23 +39,27 @@ class BatchService:
         queue: TaskQueue,
         repository: BatchRepository,
         files: BatchFiles,
-        lines: BatchLines,
+        formats: BatchFormats,
         keys: DelegatedKeys,
         clock: Clock,
         metrics: BatchMetrics,
         reserve: DiskReserve,
         sweeper: Sweeper,
+        budget: ByteBudget,
     ) -> None:
+        self._budget = budget
         self._sweeper = sweeper
         self._settings = settings.batches
         self._queue = queue
         self._keys = keys
         self._clock = clock
         self._metrics = metrics
-        self._validation = Validation(queue, files, lines, repository.limits, clock)
-        self._finalizing = Finalizing(queue, repository, files, lines, clock)
+        self._validation = Validation(queue, files, formats, repository.limits, clock)
+        self._finalizing = Finalizing(queue, repository, files, formats, clock)
         self._runner: BatchRunner | None = None
-        self.servicer = BatchServicer(repository, files, reserve, self._wake, self._cancel)
+        self.servicer = BatchServicer(
+            repository, files, formats.endpoints, reserve, self._wake, self._cancel
+        )
 
     @classmethod
     def start(
@@ -67,7 +72,8 @@ class BatchService:
         keys: DelegatedKeys,
         reserve: DiskReserve,
         processes: ProcessRegistry | None,
-        lines: BatchLines,
+        budget: ByteBudget,
+        formats: BatchFormats,
     ) -> Self:
         """Build the service over a migrated database; `run` begins to run batches.
 
@@ -80,7 +86,8 @@ class BatchService:
             keys: makes the keys of calls for batches.
             reserve: the free disk space that storing requires.
             processes: the processes of this machine, if their deaths can be detected.
-            lines: parses and renders the lines of files.
+            budget: limits the bytes that the process holds.
+            formats: the endpoints, and the lines of files.
         """
         batches = settings.batches
         limits = BatchLimits(
@@ -101,7 +108,17 @@ class BatchService:
         sweeper = batch_sweeper(repository, queue, metrics, clock, lease, every_s)
         sweeper.start()
         return cls(
-            settings, queue, repository, files, lines, keys, clock, metrics, reserve, sweeper
+            settings,
+            queue,
+            repository,
+            files,
+            formats,
+            keys,
+            clock,
+            metrics,
+            reserve,
+            sweeper,
+            budget,
         )
 
     def run(self, execute: Execute) -> None:
@@ -120,6 +137,7 @@ class BatchService:
             self._finalizing,
             execute_counted,
             self._keys.to_run,
+            self._budget,
             self._settings.max_parallel_requests,
             self._settings.max_parallel_requests_per_user,
             self._clock,

@@ -1,11 +1,9 @@
 """Erasure of a user's batches."""
 
-from sqlalchemy import func, select
-from sqlalchemy.ext.asyncio import AsyncEngine
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.batches.repository import delete_some
 from services.batches.tables import batches
-from services.common.storage.database import reading_once, write
 from services.common.storage.erasing import CountErased
 
 
@@ -24,13 +22,8 @@ class BatchErasure:
         Raises:
             GatewayError: unavailable, when the database does not answer.
         """
-        theirs = batches.c.user_id == user_id
-        query = select(func.count()).select_from(batches).where(theirs)
-        async with reading_once(self._engine) as connection:
-            before = await connection.scalar(query) or 0
-        removed = await delete_some(self._engine, theirs)
-        async with reading_once(self._engine) as connection:
-            after = await connection.scalar(query) or 0
-        if after < before:
-            await write(self._engine, lambda connection: count(connection, "batches", 1))
-        return removed
+
+        async def count_batch(connection: AsyncConnection) -> None:
+            await count(connection, "batches", 1)
+
+        return await delete_some(self._engine, batches.c.user_id == user_id, count_batch)

@@ -1,6 +1,6 @@
 """What the runner needs of others: how a request is executed, and the lines of files."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -58,13 +58,15 @@ Execute = Callable[[BatchCall], Awaitable[Execution]]
 
 
 @dataclass(frozen=True, slots=True)
-class BatchLines:
-    """The lines of the files of batches, in the dialect that has such files.
+class BatchFormats:
+    """The endpoints of batches, and the lines of files in the dialect that has such files.
 
     Attributes:
+        endpoints: the endpoints of each dialect.
         parse: parses a line of an input file, of a number from 1, for an endpoint.
         render: returns the line of a result, with its line feed.
     """
 
+    endpoints: Mapping[Dialect.ValueType, Collection[str]]
     parse: Callable[[bytes, int, str], BatchItem | BatchError]
     render: Callable[[BatchResult], bytes]

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Sequence
 
 from gateway.batches.v1.batches_pb2 import BatchError, BatchResult
 from gateway.errors.v1 import errors_pb2
-from services.batches.execution import BatchLines
+from services.batches.execution import BatchFormats
 from services.batches.file_calls import BatchFiles
 from services.batches.records import BatchLimits, State, pack_errors
 from services.batches.repository import BatchRepository
@@ -13,8 +13,13 @@ from services.batches.task_queue import Task, TaskQueue
 from services.common.clock import Clock
 from services.common.errors import GatewayError
 
-# What the owner of a batch may change while its results are kept.
-_FOR_THE_OWNER = (errors_pb2.REASON_STORAGE_QUOTA_EXCEEDED, errors_pb2.REASON_TOO_LARGE)
+# Failures that pass by themselves. Others, such as an exceeded quota, are for the owner of a batch,
+# whose results are kept meanwhile.
+_TRANSIENT = (
+    errors_pb2.REASON_UNAVAILABLE,
+    errors_pb2.REASON_STORAGE_UNAVAILABLE,
+    errors_pb2.REASON_STORAGE_FULL,
+)
 
 
 class Finalizing:
@@ -24,7 +29,7 @@ class Finalizing:
         queue: the tasks.
         repository: the results.
         files: the files of users.
-        lines: renders the lines.
+        formats: renders the lines.
         clock: the clock.
     """
 
@@ -33,13 +38,13 @@ class Finalizing:
         queue: TaskQueue,
         repository: BatchRepository,
         files: BatchFiles,
-        lines: BatchLines,
+        formats: BatchFormats,
         clock: Clock,
     ) -> None:
         self._queue = queue
         self._repository = repository
         self._files = files
-        self._lines = lines
+        self._formats = formats
         self._clock = clock
 
     @property
@@ -72,21 +77,21 @@ class Finalizing:
         await self._queue.remove(task)
 
     async def fail(self, task: Task, error: GatewayError) -> bool:
-        """Show why the results of a batch cannot be written; return whether it has failed.
+        """Show why the results of a batch cannot be written; return whether that is for its owner.
 
-        It fails if that has not changed at the end of its time.
+        The batch fails if it has not changed at the end of its time.
 
         Raises:
             TaskLostError: another worker holds the task.
             GatewayError: unavailable.
         """
-        if error.reason not in _FOR_THE_OWNER:
+        if error.reason in _TRANSIENT:
             return False
         shown = BatchError(code=error.code, message=error.message, param="output_file_id")
         errors = pack_errors([shown])
         if self._clock.now_ms() < task.expires_at_ms:
             await self._queue.set_batch(task, {"errors": errors})
-            return False
+            return True
         await self._end(task, State.FAILED, errors)
         await self._queue.remove(task)
         return True
@@ -118,7 +123,7 @@ class Finalizing:
         self, task: Task, pages: AsyncIterator[Sequence[BatchResult]]
     ) -> AsyncIterator[bytes]:
         async for page in pages:
-            yield b"".join([self._lines.render(result) for result in page])
+            yield b"".join([self._formats.render(result) for result in page])
 
     async def _end(self, task: Task, state: State, errors: bytes = b"[]") -> None:
         now_ms = self._clock.now_ms()

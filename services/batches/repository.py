@@ -3,7 +3,7 @@
 Tasks are claimed and completed by `task_queue`.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -42,6 +42,8 @@ _ANTHROPIC_PREFIX = "msgbatch_"
 # Requests that are inserted in a transaction, and results that are read at once.
 _AT_ONCE = 500
 _RESULTS_AT_ONCE = 200
+# Bytes of results that are read at once, if more than one is read.
+_BYTES_AT_ONCE = 4 << 20
 # Time after which a batch whose creation has not been completed is deleted.
 _CREATED_WITHIN_MS = 3_600_000
 _INSERT_REQUEST = insert(batch_requests)
@@ -212,17 +214,22 @@ class BatchRepository:
     ) -> AsyncIterator[Sequence[BatchResult]]:
         """Yield the stored results of a batch, in order, by default all of them."""
         last = -1
-        query = select(batch_results).where(batch_results.c.batch_id == batch_id)
+        which = batch_results.c.batch_id == batch_id
         if succeeded is not None:
             is_success = batch_results.c.outcome == BatchOutcome.BATCH_OUTCOME_SUCCEEDED
-            query = query.where(is_success if succeeded else ~is_success)
-        query = query.order_by(batch_results.c.number).limit(_RESULTS_AT_ONCE)
+            which = and_(which, is_success if succeeded else ~is_success)
+        sizes = select(batch_results.c.number, func.length(batch_results.c.body)).where(which)
+        sizes = sizes.order_by(batch_results.c.number).limit(_RESULTS_AT_ONCE)
+        query = select(batch_results).where(which).order_by(batch_results.c.number)
         while True:
             async with reading_once(self._engine) as connection:
-                rows = (await connection.execute(query.where(batch_results.c.number > last))).all()
-            if not rows:
+                page = (await connection.execute(sizes.where(batch_results.c.number > last))).all()
+            if not page:
                 return
-            last = rows[-1].number
+            first, last = last, _last_within(_BYTES_AT_ONCE, [(row[0], row[1]) for row in page])
+            between = (batch_results.c.number > first, batch_results.c.number <= last)
+            async with reading_once(self._engine) as connection:
+                rows = (await connection.execute(query.where(*between))).all()
             yield [
                 BatchResult(
                     custom_id=row.custom_id,
@@ -317,12 +324,21 @@ async def insert_requests(
 
 
 async def delete_some(
-    engine: AsyncEngine, which: ColumnElement[bool], limit: int = _AT_ONCE
+    engine: AsyncEngine,
+    which: ColumnElement[bool],
+    on_deleted: Callable[[AsyncConnection], Awaitable[None]] | None = None,
 ) -> int:
-    """Delete at most `limit` rows of the first batch that `which` selects, or the batch itself.
+    """Delete some rows of the first batch that `which` selects, or the batch itself.
 
-    Return the number of deleted rows; 0 if there is no such batch. Its tasks are deleted first, so
-    that workers can store no more results.
+    Its tasks are deleted first, so that workers can store no more results.
+
+    Args:
+        engine: the database.
+        which: selects batches.
+        on_deleted: called in the transaction that deletes a batch itself.
+
+    Returns:
+        The number of deleted rows; 0 if there is no such batch.
     """
 
     async def transact(connection: AsyncConnection) -> int:
@@ -332,26 +348,37 @@ async def delete_some(
             return 0
         await connection.execute(delete(batch_tasks).where(batch_tasks.c.batch_id == batch_id))
         for table in (batch_requests, batch_results):
-            if count := await delete_rows(connection, table, batch_id, limit):
+            if count := await delete_rows(connection, table, batch_id):
                 return count
         await connection.execute(delete(batches).where(batches.c.id == batch_id))
+        if on_deleted is not None:
+            await on_deleted(connection)
         return 1
 
     return await write(engine, transact)
 
 
-async def delete_rows(
-    connection: AsyncConnection, table: Table, batch_id: str, limit: int = _AT_ONCE
-) -> int:
-    """Delete at most `limit` requests or results of a batch; return how many there were."""
+async def delete_rows(connection: AsyncConnection, table: Table, batch_id: str) -> int:
+    """Delete some requests or results of a batch; return how many there were."""
     numbers = (
         select(table.c.number)
         .where(table.c.batch_id == batch_id)
         .order_by(table.c.number)
-        .limit(limit)
+        .limit(_AT_ONCE)
     )
     some = delete(table).where(table.c.batch_id == batch_id, table.c.number.in_(numbers))
     return (await connection.execute(some)).rowcount
+
+
+def _last_within(max_bytes: int, sizes: Sequence[tuple[int, int]]) -> int:
+    """Return the number of the last of some results that have `max_bytes` together, or one."""
+    last, total = sizes[0]
+    for number, size in sizes[1:]:
+        total += size
+        if total > max_bytes:
+            break
+        last = number
+    return last
 
 
 def _is_shown(user_id: str, dialect: Dialect.ValueType) -> ColumnElement[bool]:

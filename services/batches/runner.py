@@ -9,7 +9,6 @@ import logging
 from collections.abc import Awaitable, Callable, Collection
 from contextvars import Context
 
-from gateway.errors.v1 import errors_pb2
 from services.batches.execution import Execute
 from services.batches.finalizing import Finalizing
 from services.batches.metrics import BatchMetrics
@@ -20,6 +19,7 @@ from services.batches.task_run import TaskRun
 from services.batches.validation import Validation
 from services.common.clock import Clock
 from services.common.errors import GatewayError
+from services.common.process.byte_budget import ByteBudget
 from services.common.storage.leased_rows import LeaseRenewer, wait_briefly
 
 # Seconds between two looks into the queue.
@@ -42,6 +42,7 @@ class BatchRunner:
         finalizing: ends batches.
         execute: executes a request.
         key_of: returns the key of the calls for requests, by the id of the user's key.
+        budget: limits the bytes that the process holds.
         max_running: maximum number of requests that run at a time.
         max_of_user: maximum number of them of one user.
         clock: the clock.
@@ -55,6 +56,7 @@ class BatchRunner:
         finalizing: Finalizing,
         execute: Execute,
         key_of: Callable[[str], str],
+        budget: ByteBudget,
         max_running: int,
         max_of_user: int,
         clock: Clock,
@@ -65,6 +67,7 @@ class BatchRunner:
         self._finalizing = finalizing
         self._execute = execute
         self._key_of = key_of
+        self._budget = budget
         self._clock = clock
         self._metrics = metrics
         self._woken = asyncio.Event()
@@ -125,12 +128,20 @@ class BatchRunner:
         if not self._slots.has_room:
             return False
         # First those of users who have none here, so that nobody waits for the batches of another.
-        task = await self._queue.claim(runs=True, except_users=self._slots.users)
+        task = await self._queue.claim(runs=True, except_users=list(self._slots.users))
         if task is None and self._slots.users:
-            task = await self._queue.claim(runs=True, except_users=self._slots.supplied_users)
+            task = await self._queue.claim(runs=True, except_users=list(self._slots.supplied_users))
         if task is None:
             return False
-        run = TaskRun(task, self._queue, self._execute, self._key_of, self._slots, self._clock)
+        run = TaskRun(
+            task,
+            self._queue,
+            self._execute,
+            self._key_of,
+            self._slots,
+            self._budget,
+            self._clock,
+        )
         self._runs[task.id] = run
         self._renewer.add(task.id, run.mark_lost)
         # It counts as waiting before the next is claimed.
@@ -186,11 +197,10 @@ class BatchRunner:
         if task.kind is not TaskKind.FINALIZE:
             return _AGAIN_S
         try:
-            await self._finalizing.fail(task, error)
+            is_for_owner = await self._finalizing.fail(task, error)
         except (GatewayError, TaskLostError):
             return _AGAIN_S
-        is_of_owner = error.reason == errors_pb2.REASON_STORAGE_QUOTA_EXCEEDED
-        return _OWNER_AGAIN_S if is_of_owner else _AGAIN_S
+        return _OWNER_AGAIN_S if is_for_owner else _AGAIN_S
 
     async def _release(self, task: Task, delay_s: float) -> None:
         """Release a task, unless it is done or another worker holds it."""

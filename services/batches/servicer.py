@@ -1,6 +1,6 @@
 """The gRPC servicer of batches."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from typing import Any
 
 import grpc
@@ -8,7 +8,7 @@ import orjson
 
 from gateway.batches.v1 import batches_pb2, batches_pb2_grpc
 from gateway.batches.v1.batches_pb2 import CreateBatchRequest
-from gateway.conversation.v1.conversation_pb2 import DIALECT_ANTHROPIC, DIALECT_OPENAI
+from gateway.conversation.v1.conversation_pb2 import Dialect
 from gateway.files.v1 import files_pb2
 from services.batches.file_calls import BatchFiles
 from services.batches.records import MAX_CUSTOM_ID, too_many_requests
@@ -22,10 +22,8 @@ SERVICE_NAME = batches_pb2.DESCRIPTOR.services_by_name["BatchService"].full_name
 
 _MAX_PAGE = 1_000
 _MAX_METADATA = 16 << 10
-_MAX_ENDPOINT = 64
 _MAX_HEADERS = 8 << 10
 _MIN_TTL_S, _MAX_TTL_S = 3_600, 2_592_000
-_DIALECTS = (DIALECT_OPENAI, DIALECT_ANTHROPIC)
 
 Context = grpc.aio.ServicerContext[Any, Any]
 
@@ -36,6 +34,7 @@ class BatchServicer(batches_pb2_grpc.BatchServiceServicer):
     Args:
         repository: the batches.
         files: the files of users.
+        endpoints: the endpoints of each dialect.
         reserve: the free disk space that storing requires.
         on_created: called when a batch has been created, or cancelled.
         on_cancelled: called with the id of a batch that has been cancelled.
@@ -45,12 +44,14 @@ class BatchServicer(batches_pb2_grpc.BatchServiceServicer):
         self,
         repository: BatchRepository,
         files: BatchFiles,
+        endpoints: Mapping[Dialect.ValueType, Collection[str]],
         reserve: DiskReserve,
         on_created: Callable[[], object],
         on_cancelled: Callable[[str], object],
     ) -> None:
         self._repository = repository
         self._files = files
+        self._endpoints = endpoints
         self._reserve = reserve
         self._on_created = on_created
         self._on_cancelled = on_cancelled
@@ -59,6 +60,11 @@ class BatchServicer(batches_pb2_grpc.BatchServiceServicer):
         self, request: CreateBatchRequest, context: Context
     ) -> batches_pb2.CreateBatchResponse:
         """Create a batch."""
+        endpoints = self._endpoints.get(request.dialect)
+        if endpoints is None:
+            raise invalid("dialect", "dialect: must be DIALECT_OPENAI or DIALECT_ANTHROPIC")
+        if request.endpoint not in endpoints:
+            raise invalid("endpoint", f"endpoint: must be one of {', '.join(endpoints)}")
         _check(request)
         self._check_items(request)
         self._reserve.check()
@@ -148,10 +154,6 @@ class BatchServicer(batches_pb2_grpc.BatchServiceServicer):
 
 
 def _check(request: CreateBatchRequest) -> None:
-    if request.dialect not in _DIALECTS:
-        raise invalid("dialect", "dialect: must be DIALECT_OPENAI or DIALECT_ANTHROPIC")
-    if not 1 <= len(request.endpoint) <= _MAX_ENDPOINT:
-        raise invalid("endpoint", f"endpoint: must be 1 to {_MAX_ENDPOINT} characters")
     if bool(request.items) == bool(request.input_file_id):
         raise invalid("items", "items: exactly one of items and input_file_id is required")
     if request.metadata:

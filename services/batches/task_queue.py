@@ -15,6 +15,7 @@ from sqlalchemy import (
     Row,
     Table,
     and_,
+    case,
     delete,
     exists,
     func,
@@ -38,6 +39,8 @@ from services.common.storage.database import execute_many, reading_once, write
 from services.common.storage.leased_rows import LeasedRows, holder_prefix, is_held_by_process
 
 _HOLDER = "batch"
+# Bodies of more bytes are read when their requests are run.
+SMALL = 64 << 10
 _FREE = {"holder": "", "ends_at_ms": 0}
 _INSERT_RESULT = insert(batch_results)
 _INSERT_REQUEST = insert(batch_requests)
@@ -52,11 +55,19 @@ _COUNTS = {
 
 @dataclass(frozen=True, slots=True)
 class ClaimedRequest:
-    """A request of a claimed task: its number, the caller's id of it, and its body."""
+    """A request of a claimed task.
+
+    Attributes:
+        number: its number.
+        custom_id: the id that the caller gave it.
+        size: bytes of its body.
+        body: its body; None for a large one, which is read when the request is run.
+    """
 
     number: int
     custom_id: str
-    body: bytes
+    size: int
+    body: bytes | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +225,21 @@ class TaskQueue:
             )
 
         return await write(self._engine, transact, is_lasting=False)
+
+    async def body(self, task: Task, number: int) -> bytes:
+        """Return the body of a request of a task.
+
+        Raises:
+            TaskLostError: the batch has been deleted.
+        """
+        query = select(batch_requests.c.body).where(
+            batch_requests.c.batch_id == task.batch_id, batch_requests.c.number == number
+        )
+        async with reading_once(self._engine) as connection:
+            body: bytes | None = (await connection.execute(query)).scalar_one_or_none()
+        if body is None:
+            raise TaskLostError
+        return body
 
     async def renew(self, task_ids: Collection[str]) -> Collection[str]:
         """Renew the leases of tasks; return the ids of those that this process still holds."""
@@ -403,8 +429,10 @@ async def _requests(
     connection: AsyncConnection, claimed: Row[*tuple[Any, ...]]
 ) -> Sequence[ClaimedRequest]:
     """Return the requests of a task that have no result yet."""
+    size = func.length(batch_requests.c.body)
+    small_body = case((size <= SMALL, batch_requests.c.body))
     query = (
-        select(batch_requests.c.number, batch_requests.c.custom_id, batch_requests.c.body)
+        select(batch_requests.c.number, batch_requests.c.custom_id, size, small_body)
         .where(
             batch_requests.c.batch_id == claimed.batch_id,
             batch_requests.c.number >= claimed.first,
@@ -413,8 +441,7 @@ async def _requests(
         )
         .order_by(batch_requests.c.number)
     )
-    rows = (await connection.execute(query)).all()
-    return [ClaimedRequest(row.number, row.custom_id, row.body) for row in rows]
+    return [ClaimedRequest(*row) for row in (await connection.execute(query)).all()]
 
 
 def _has_result() -> ColumnElement[bool]:

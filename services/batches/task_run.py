@@ -4,15 +4,17 @@ import asyncio
 import logging
 from collections.abc import Callable
 from contextvars import Context
+from typing import NamedTuple
 
 from gateway.batches.v1.batches_pb2 import BatchOutcome
-from services.batches.execution import BatchCall, Execute
+from services.batches.execution import BatchCall, Execute, Execution
 from services.batches.records import RequestResult, TaskLostError
 from services.batches.retries import is_limited, retry_delay_s
 from services.batches.slots import RequestSlots
 from services.batches.task_queue import ClaimedRequest, Task, TaskQueue
 from services.common.clock import Clock
 from services.common.errors import GatewayError
+from services.common.process.byte_budget import ByteBudget, Charge
 from services.common.storage.leased_rows import wait_briefly
 
 # Seconds until the results of a task that is still running are stored.
@@ -32,6 +34,7 @@ class TaskRun:
         execute: executes a request.
         key_of: returns the key of its calls.
         slots: limits the requests of the process, and of each user.
+        budget: limits the bytes that the process holds.
         clock: the clock.
     """
 
@@ -42,9 +45,11 @@ class TaskRun:
         execute: Execute,
         key_of: Callable[[str], str],
         slots: RequestSlots,
+        budget: ByteBudget,
         clock: Clock,
     ) -> None:
         self.task = task
+        self._budget = budget
         self._queue = queue
         self._execute = execute
         self._key_of = key_of
@@ -120,6 +125,7 @@ class TaskRun:
                 return
 
     async def _run_request(self, request: ClaimedRequest) -> None:
+        """Run a request until it has a result, which is kept, or no more requests are begun."""
         user_id = self.task.user_id
         is_waiting = True
         failures = 0
@@ -131,9 +137,10 @@ class TaskRun:
                     if is_waiting:
                         self._slots.add_waiting(user_id, -1)
                         is_waiting = False
-                    execution = await self._execute(self._call(request))
-                failures += not is_limited(execution.status)
-                delay_s = retry_delay_s(execution.status, execution.retry_after_s, failures)
+                    execution = await self._executed(request)
+                status, retry_after_s = execution.status, execution.retry_after_s
+                failures += not is_limited(status)
+                delay_s = retry_delay_s(status, retry_after_s, failures)
                 if delay_s is None:
                     break
                 self._slots.add_waiting(user_id, 1)
@@ -142,20 +149,22 @@ class TaskRun:
         finally:
             if is_waiting:
                 self._slots.add_waiting(user_id, -1)
-        is_success = execution.status < 300
-        self._results.append(
-            RequestResult(
-                number=request.number,
-                custom_id=request.custom_id,
-                outcome=BatchOutcome.BATCH_OUTCOME_SUCCEEDED
-                if is_success
-                else BatchOutcome.BATCH_OUTCOME_ERRORED,
-                status=execution.status,
-                request_id=execution.request_id,
-                body=execution.body,
-                tokens=execution.tokens,
-            )
-        )
+        self._results.append(_result(request, execution))
+
+    async def _executed(self, request: ClaimedRequest) -> Execution:
+        """Execute a request once; a failure of the gateway is a response, too."""
+        try:
+            if request.body is not None:
+                return await self._execute(self._call(request.body))
+            with Charge(self._budget, self.task.user_id) as charge:
+                await charge.acquire(request.size)
+                body = await self._queue.body(self.task, request.number)
+                return await self._execute(self._call(body))
+        except GatewayError as error:
+            return _Failure(error.http_status, error.retry_after_s)
+        except Exception:
+            log.exception("a request of a batch could not be executed")
+            return _Failure(500)
 
     def _is_over(self) -> bool:
         """Return whether no more requests are begun."""
@@ -166,7 +175,7 @@ class TaskRun:
             or self._clock.now_ms() >= task.expires_at_ms
         )
 
-    def _call(self, request: ClaimedRequest) -> BatchCall:
+    def _call(self, body: bytes) -> BatchCall:
         task = self.task
         return BatchCall(
             batch_id=task.batch_id,
@@ -174,5 +183,29 @@ class TaskRun:
             endpoint=task.endpoint,
             headers=task.headers,
             key=self._key_of(task.key_id),
-            body=request.body,
+            body=body,
         )
+
+
+class _Failure(NamedTuple):
+    """The response to a request that could not be executed."""
+
+    status: int
+    retry_after_s: float | None = None
+    body: bytes = b""
+    request_id: str = ""
+    tokens: tuple[int, int, int] = (0, 0, 0)
+
+
+def _result(request: ClaimedRequest, execution: Execution) -> RequestResult:
+    is_success = execution.status < 300
+    outcomes = (BatchOutcome.BATCH_OUTCOME_ERRORED, BatchOutcome.BATCH_OUTCOME_SUCCEEDED)
+    return RequestResult(
+        number=request.number,
+        custom_id=request.custom_id,
+        outcome=outcomes[is_success],
+        status=execution.status,
+        request_id=execution.request_id,
+        body=execution.body,
+        tokens=execution.tokens,
+    )

@@ -5,7 +5,7 @@ from typing import Any
 
 from gateway.batches.v1.batches_pb2 import BatchError, BatchItem
 from gateway.errors.v1 import errors_pb2
-from services.batches.execution import BatchLines
+from services.batches.execution import BatchFormats
 from services.batches.file_calls import BatchFiles
 from services.batches.records import MAX_ERRORS, BatchLimits, State, pack_errors
 from services.batches.tables import batch_requests
@@ -41,7 +41,7 @@ class Validation:
     Args:
         queue: the tasks.
         files: the files of users.
-        lines: parses the lines.
+        formats: parses the lines.
         limits: the bounds.
         clock: the clock.
     """
@@ -50,13 +50,13 @@ class Validation:
         self,
         queue: TaskQueue,
         files: BatchFiles,
-        lines: BatchLines,
+        formats: BatchFormats,
         limits: BatchLimits,
         clock: Clock,
     ) -> None:
         self._queue = queue
         self._files = files
-        self._lines = lines
+        self._formats = formats
         self._limits = limits
         self._clock = clock
 
@@ -137,7 +137,7 @@ class Validation:
 
     async def _parse(self, line: bytes, number: int, endpoint: str) -> BatchItem | BatchError:
         is_long = len(line) > _LONG
-        return await offload_if(is_long, self._lines.parse, line, number, endpoint)
+        return await offload_if(is_long, self._formats.parse, line, number, endpoint)
 
 
 async def _lines(pieces: AsyncIterator[bytes], limits: BatchLimits) -> AsyncIterator[bytes]:

@@ -93,6 +93,21 @@ class User:
     async def delete_response(self, response_id: str) -> Answer:
         return await self._call("DELETE", f"{BETA}/responses/{response_id}", self._bearer)
 
+    async def message_batch(self, *texts: str) -> Answer:
+        """Create a batch of messages."""
+        params = {"model": "sandbox/echo", "max_tokens": 20}
+        requests = [
+            {
+                "custom_id": f"r{number}",
+                "params": {**params, "messages": [{"role": "user", "content": text}]},
+            }
+            for number, text in enumerate(texts)
+        ]
+        body = {"requests": requests}
+        path = f"{BETA}/messages/batches"
+        headers = {**self._api_key, "compat-version": "2023-06-01"}
+        return await self._call("POST", path, headers, json=body)
+
     async def create_conversation(self) -> str:
         made = await self._call("POST", f"{BETA}/conversations", self._bearer, json={})
         assert made.status == 200, made

@@ -269,3 +269,28 @@ async def test_a_user_has_some_open_batches_at_most(at: BatchGateway) -> None:
     opened.set()
     for batch in created:
         assert (await at.batch_ended(batch.id)).status == "completed"
+
+
+async def test_a_revoked_key_stops_its_batch_and_results_stay(at: BatchGateway) -> None:
+    database = open_engine(at.storage)
+    accounts = AccountRepository(database)
+    key = await accounts.create_key("carol")
+    opened = asyncio.Event()
+
+    async def waits(exchange: Exchange) -> None:
+        await opened.wait()
+        await actions.answers()(exchange)
+
+    at.upstream.plays("slow", waits)
+    async with openai.AsyncOpenAI(api_key=key, base_url=f"{at.gateway.url}/v1") as carol:
+        mine = BatchGateway(at.gateway, at.upstream, carol, at.bob)
+        lines = [chat(f"r{number}", model="openai/slow") for number in range(2 * PARALLEL)]
+        created = await mine.batch(lines)
+        await until(lambda: len(at.upstream.asked("slow")) == PARALLEL)
+    async with database.begin() as connection:
+        which = api_keys.c.hash == hash_key(key)
+        await connection.execute(update(api_keys).where(which).values(revoked_at_ms=1))
+        await connection.execute(
+            insert(audit_log).values()
+        )
+    opened.set()

@@ -36,7 +36,7 @@ OWNED = {
     *("article_operations", "article_sessions", "article_group_members", "article_usage"),
     *("memories", "memory_owners", "memory_facts", "responses"),
     *("conversations", "request_log", "usage_records", "usage_days", "usage_hours"),
-    "usage_label_days",
+    *("usage_label_days", "batches", "batch_tasks"),
 }
 ADMIN_KEY = make_admin_key(bytes(32))
 SECTIONS: Mapping[str, Any] = {
@@ -46,13 +46,15 @@ SECTIONS: Mapping[str, Any] = {
     "request_log": {"enabled": True, "bodies": True, "write_every_s": 0.05},
     "response_cache": {"enabled": True},
     "memory": {"job_poll_s": 0.05},
+    # Batches wait until they are erased.
+    "batches": {"enabled": False},
 }
 # Tables that may still name a user who was erased.
 REMEMBERING = {audit_log, erasures, erased_items}
 
 
 # Requests of the user who is erased, and calls of models among them.
-REQUESTS, CALLS = 18, 5
+REQUESTS, CALLS = 19, 5
 
 
 async def admin(gateway: Gateway, method: str, path: str, body: Any = None) -> tuple[int, Any]:
@@ -83,6 +85,7 @@ async def fill(user: User, groups: Iterable[int]) -> Mapping[str, Any]:
     assert (await user.chat("cache me")).status == 200
     conversation = await user.create_conversation()
     assert (await user.add_item(conversation, "an item")).status == 200
+    assert (await user.message_batch("Hello")).status == 200
     documents = []
     for group in groups:
         made = await user.article("doc/create", group=group, name="essay")
@@ -201,7 +204,14 @@ async def test_one_user_is_erased_and_another_is_not(
         erasure = await until(finished, every_s=0.05)
         removed = {kind: one["items"] for kind, one in erasure["removed"].items()}
         assert removed == {
-            **{"keys": 1, "files": 3, "memories": 2, "responses": 1, "conversations": 1},
+            **{
+                "keys": 1,
+                "files": 3,
+                "memories": 2,
+                "responses": 1,
+                "conversations": 1,
+                "batches": 1,
+            },
             **{"documents": 2, "sessions": 1, "requests": 1, "memberships": 1, "conversions": 1},
             **{
                 "facts": 1,
