@@ -12,6 +12,7 @@ import pytest
 import pytest_asyncio
 from openai.types import Batch
 
+from services.accounts.admin.admin_keys import hash_admin_key, make_admin_key
 from tests.facade.response_clients import ResponseGateway, response_gateway
 from tests.faults import actions
 from tests.faults.upstream import Exchange
@@ -20,6 +21,7 @@ from tests.waiting import until
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 ECHO = "sandbox/echo"
+ADMIN_KEY = make_admin_key(bytes(32))
 PARALLEL = 8
 OPEN = 3
 
@@ -57,6 +59,14 @@ class BatchGateway(ResponseGateway):
         content = await self.ada.files.content(file_id)
         return [json.loads(line) for line in content.text.splitlines()]
 
+    async def admin(self, method: str, path: str, body: Any = None) -> Any:
+        """Return the answer to an administrator's request."""
+        headers = {"Authorization": f"Bearer {ADMIN_KEY}"}
+        url = f"{self.gateway.url}/admin/v1/{path}"
+        async with self.gateway.http.request(method, url, json=body, headers=headers) as answer:
+            assert answer.status == 200, await answer.text()
+            return await answer.json()
+
     def messages(self) -> anthropic.AsyncAnthropic:
         """Return Anthropic's client of Ada."""
         url = f"{self.gateway.url}"
@@ -67,7 +77,8 @@ class BatchGateway(ResponseGateway):
 async def at(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[BatchGateway]:
     batches = {"max_open_per_user": OPEN, "max_parallel_requests_per_user": PARALLEL}
     folder = tmp_path_factory.mktemp("gateway")
-    async with response_gateway(folder, batches=batches) as one:
+    admin = {"key_sha256": hash_admin_key(ADMIN_KEY).hex()}
+    async with response_gateway(folder, batches=batches, admin=admin) as one:
         yield BatchGateway(one.gateway, one.upstream, one.ada, one.bob)
 
 
@@ -272,9 +283,6 @@ async def test_a_user_has_some_open_batches_at_most(at: BatchGateway) -> None:
 
 
 async def test_a_revoked_key_stops_its_batch_and_results_stay(at: BatchGateway) -> None:
-    database = open_engine(at.storage)
-    accounts = AccountRepository(database)
-    key = await accounts.create_key("carol")
     opened = asyncio.Event()
 
     async def waits(exchange: Exchange) -> None:
@@ -282,15 +290,31 @@ async def test_a_revoked_key_stops_its_batch_and_results_stay(at: BatchGateway) 
         await actions.answers()(exchange)
 
     at.upstream.plays("slow", waits)
-    async with openai.AsyncOpenAI(api_key=key, base_url=f"{at.gateway.url}/v1") as carol:
-        mine = BatchGateway(at.gateway, at.upstream, carol, at.bob)
+    first, second = [await at.admin("POST", "keys", {"user": "carol"}) for _ in range(2)]
+    base = f"{at.gateway.url}/v1"
+    async with (
+        openai.AsyncOpenAI(api_key=first["key"], base_url=base, max_retries=0) as revoked,
+        openai.AsyncOpenAI(api_key=second["key"], base_url=base) as carol,
+    ):
+        mine = BatchGateway(at.gateway, at.upstream, revoked, at.bob)
         lines = [chat(f"r{number}", model="openai/slow") for number in range(2 * PARALLEL)]
         created = await mine.batch(lines)
         await until(lambda: len(at.upstream.asked("slow")) == PARALLEL)
-    async with database.begin() as connection:
-        which = api_keys.c.hash == hash_key(key)
-        await connection.execute(update(api_keys).where(which).values(revoked_at_ms=1))
-        await connection.execute(
-            insert(audit_log).values()
-        )
-    opened.set()
+        await at.admin("POST", f"keys/{first['id']}/revoke")
+
+        async def is_revoked() -> bool:
+            try:
+                await revoked.batches.retrieve(created.id)
+            except openai.AuthenticationError:
+                return True
+            return False
+
+        await until(is_revoked, every_s=0.05)
+        opened.set()
+        mine = BatchGateway(at.gateway, at.upstream, carol, at.bob)
+        batch = await mine.batch_ended(created.id)
+        assert batch.status == "completed"
+        assert len(await mine.lines(batch.output_file_id)) == PARALLEL
+        errors = await mine.lines(batch.error_file_id)
+        assert [line["response"]["status_code"] for line in errors] == [401] * PARALLEL
+        assert len(at.upstream.asked("slow")) == PARALLEL

@@ -1,24 +1,34 @@
 """The queue of batches on both databases: leases, and one result for each request."""
 
+import asyncio
 import itertools
 from collections.abc import Sequence
+from typing import Any
 
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from facade.internal_requests import InternalResponse
 from gateway.accounts.v1 import accounts_pb2
 from gateway.batches.v1 import batches_pb2 as pb
 from gateway.conversation.v1.conversation_pb2 import DIALECT_ANTHROPIC
+from services.batches.execution import BatchCall
+from services.batches.finalizing import Finalizing
 from services.batches.records import BatchLimits, RequestResult, TaskKind, TaskLostError
 from services.batches.repository import BatchRepository, NewBatch
 from services.batches.retries import retry_delay_s
+from services.batches.slots import RequestSlots
 from services.batches.tables import batch_results
 from services.batches.task_queue import Task, TaskQueue
 from services.batches.task_rows import TASK_SIZE
+from services.batches.task_run import TaskRun
 from services.common.clock import Clock
 from services.common.grpc.authentication import Caller
+from services.common.process.byte_budget import open_budget
+from services.common.settings import Limits
 from services.common.storage.database import reading_once
 from tests.manual_clock import ManualClock
+from tests.waiting import until
 
 LEASE_S = 30
 LIMITS = BatchLimits(1_000, 1 << 20, 1 << 20, 3, 86_400, 86_400, LEASE_S)
@@ -136,6 +146,62 @@ async def test_users_in_turn_and_a_batch_that_waits(engine: AsyncEngine) -> None
     assert not await hosts.second.has_free()
     hosts.clock.now_s += 61
     assert (await claimed(hosts.second)).id == task.id
+
+
+class Model:
+    """Executes requests: each has the response of a status, and is counted."""
+
+    def __init__(self, status: int) -> None:
+        self.status = status
+        self.calls = 0
+
+    async def execute(self, call: BatchCall) -> InternalResponse:
+        self.calls += 1
+        return InternalResponse(self.status, b"{}", "req", 300.0, (0, 0, 0))
+
+
+def task_run(hosts: Hosts, task: Task, model: Model) -> TaskRun:
+    """Return the run of a task at the first host."""
+    slots = RequestSlots(4, 2, lambda: None)
+    budget = open_budget(Limits())
+    clock = Clock(hosts.clock.now, hosts.clock.monotonic)
+    return TaskRun(task, hosts.first, model.execute, lambda _: "key", slots, budget, clock)
+
+
+async def test_a_batch_whose_time_is_over_expires(engine: AsyncEngine) -> None:
+    hosts = Hosts(engine)
+    batch = await hosts.create(3)
+    hosts.clock.now_s += LIMITS.window_s
+    model = Model(200)
+    await task_run(hosts, await claimed(hosts.first), model).run()
+    last = await hosts.first.claim(runs=False)
+    assert last is not None and not model.calls
+    clock = Clock(hosts.clock.now, hosts.clock.monotonic)
+    # Batches of messages have no files.
+    no_files: Any = None
+    await Finalizing(hosts.first, hosts.repository, no_files, no_files, clock).run(last)
+    ended = await hosts.find(batch)
+    assert (ended.state, ended.counts.expired) == (pb.BATCH_STATE_EXPIRED, 3)
+    pages = hosts.repository.results(ADA.user_id, batch.id, DIALECT_ANTHROPIC)
+    outcomes = [result.outcome async for page in pages for result in page]
+    assert outcomes == [pb.BATCH_OUTCOME_EXPIRED] * 3
+    hosts.clock.now_s += LIMITS.retention_s
+    while await hosts.repository.delete_expired():
+        pass
+    assert await hosts.stored() == []
+
+
+async def test_requests_at_a_limit_are_left_to_others(engine: AsyncEngine) -> None:
+    hosts = Hosts(engine)
+    await hosts.create(3)
+    limited = Model(429)
+    run = task_run(hosts, await claimed(hosts.first), limited)
+    running = asyncio.create_task(run.run())
+    await until(lambda: limited.calls == 3)
+    run.leave()
+    await running
+    again = await claimed(hosts.second)
+    assert [request.number for request in again.requests] == [0, 1, 2]
 
 
 def test_what_is_repeated_and_when() -> None:
