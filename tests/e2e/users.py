@@ -108,6 +108,11 @@ class User:
         headers = {**self._api_key, "compat-version": "2023-06-01"}
         return await self._call("POST", path, headers, json=body)
 
+    async def find_message_batch(self, batch_id: str) -> Answer:
+        """Return a batch of messages."""
+        headers = {**self._api_key, "compat-version": "2023-06-01"}
+        return await self._call("GET", f"{BETA}/messages/batches/{batch_id}", headers)
+
     async def create_conversation(self) -> str:
         made = await self._call("POST", f"{BETA}/conversations", self._bearer, json={})
         assert made.status == 200, made

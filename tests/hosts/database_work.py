@@ -113,6 +113,22 @@ class Meter:
         work = (await self.read()).less(before, 1)
         return work.less(idle, time.monotonic() - began).per(count)
 
+    async def of_batch(self, user: User, count: int, idle: Work) -> Work:
+        """Return the work of a request in a batch of many."""
+        before, began = await self.read(), time.monotonic()
+        created = await user.message_batch(*[TEXT] * count)
+        assert created.status == 200, created
+
+        async def has_ended() -> bool:
+            batch = await user.find_message_batch(created.body["id"])
+            return batch.body["processing_status"] == "ended"
+
+        await until(has_ended, every_s=1.0)
+        # Usage is written once in two seconds.
+        await asyncio.sleep(2.5)
+        work = (await self.read()).less(before, 1)
+        return work.less(idle, time.monotonic() - began).per(count)
+
 
 def _ended_cpu_seconds(pid: int) -> float:
     """Return the CPU time of those children of a process that have ended."""
@@ -183,6 +199,7 @@ async def measure(folder: Path, server: PostgreSQL, count: int) -> dict[str, Wor
                 work_by_name = {"idle, a second": idle}
                 for name, ask in asks.items():
                     work_by_name[name] = await meter.of(ask, count, idle)
+                work_by_name["chat in a batch"] = await meter.of_batch(user, 10 * count, idle)
                 await connection.close()
                 return work_by_name
 
