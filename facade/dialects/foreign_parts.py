@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import orjson
 
+from facade.dialects.google_code import read_part
 from gateway.conversation.v1 import conversation_pb2 as pb
 from gateway.conversation.v1.conversation_pb2 import Block, Dialect, Media, Opaque
 from gateway.inference.v1.inference_pb2 import Choice, Event
@@ -64,7 +65,8 @@ def note_on(blocks: Iterable[Block], dialect: Dialect.ValueType) -> str:
 
 def _of_block(block: Block, dialect: Dialect.ValueType) -> Iterator[str]:
     if block.HasField("opaque"):
-        if block.opaque.dialect not in (dialect, _SHOWN.get(dialect)):
+        is_program = dialect == pb.DIALECT_RESPONSES and read_part(block.opaque) is not None
+        if not is_program and block.opaque.dialect not in (dialect, _SHOWN.get(dialect)):
             fields = orjson.loads(block.opaque.json)
             kind = fields.get("type")
             # Gemini's parts have no type.

@@ -13,6 +13,7 @@ from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
 from facade.dialects.anthropic import block_types
 from facade.dialects.anthropic.compaction import after_summary, summary_place
 from facade.dialects.anthropic.web_results import set_result, without_own_citations
+from facade.dialects.google_code import from_block
 from facade.dialects.paths import SYSTEM, SourceMap
 from facade.dialects.validation import to_json, to_opaque
 from gateway.conversation.v1 import conversation_pb2 as pb
@@ -231,7 +232,8 @@ def _add_block(
             set_result(added.server_tool_result, block, path)
             known_fields = ("tool_use_id", "content", "caller")
         case _:
-            added.opaque.CopyFrom(to_opaque(pb.DIALECT_ANTHROPIC, block, path))
+            part = from_block(block) if is_assistant else None
+            added.opaque.CopyFrom(part or to_opaque(pb.DIALECT_ANTHROPIC, block, path))
             return
     _set_rest(added, block, known_fields, path)
 

@@ -9,6 +9,7 @@ import orjson
 from facade.dialects.anthropic.web_results import citation_json, result_json
 from facade.dialects.call_arguments import arguments_object
 from facade.dialects.gateway_objects import helpers_json
+from facade.dialects.google_code import read_part, to_block
 from gateway.conversation.v1 import conversation_pb2 as pb
 from gateway.inference.v1.inference_pb2 import Finish, GenerateResponse
 from services.common.messages.passthrough_answer import TokenCounts
@@ -54,6 +55,8 @@ def native_extra(holder: GenerateResponse | Finish | pb.Usage) -> dict[str, Any]
 def raw_json(opaque: pb.Opaque) -> orjson.Fragment | None:
     """Return unknown JSON unchanged, on one line; None for another dialect."""
     if opaque.dialect == pb.DIALECT_GEMINI:
+        if (part := read_part(opaque)) is not None:
+            return orjson.Fragment(orjson.dumps(to_block(part)))
         return orjson.Fragment(orjson.dumps({**orjson.loads(opaque.json), "type": "google_part"}))
     if opaque.dialect != pb.DIALECT_ANTHROPIC:
         return None

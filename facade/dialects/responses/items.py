@@ -5,6 +5,7 @@ from typing import Any, cast
 
 from pydantic import TypeAdapter
 
+from facade.dialects.google_code import from_item
 from facade.dialects.paths import ONLY, SYSTEM, SourceMap
 from facade.dialects.responses import item_types
 from facade.dialects.responses.parts import blocks_of
@@ -253,6 +254,10 @@ class _Conversation:
         kind = item["type"]
         if kind == _SEARCH_CALL and str(item.get("id", "")).startswith(OWN_SEARCH):
             return  # no provider knows the gateway's own searches
+        if parts := from_item(item):
+            for part in parts:
+                self._of_assistant(Block(opaque=part), index)
+            return
         block = Block(opaque=to_opaque(conversation.DIALECT_RESPONSES, item, path))
         if kind.endswith(_OF_USERS) or kind in (_APPROVAL, _COMPACTION):
             self._add_alone(conversation.ROLE_USER, block, index)

@@ -2,6 +2,7 @@
 
 from typing import Any, Protocol
 
+from facade.dialects.google_code import Output, Program, item_id, to_item
 from facade.dialects.responses import output
 from facade.dialects.responses.output import IN_PROGRESS, Json
 from facade.dialects.responses.unknown_fields import native_fields
@@ -271,6 +272,37 @@ class OpenSearch:
         return output.search(
             self._id, status, self.use.name, arguments, self.result, sources=self._sources
         )
+
+
+class OpenProgram:
+    """A program that Google has run, open until its output arrives."""
+
+    def __init__(self, writer: EventWriter, index: int, program: Program) -> None:
+        """Begin the item number `index` with a program."""
+        self._writer = writer
+        self.index = index
+        self.program = program
+        self._place = {"item_id": item_id(program), "output_index": index}
+        self.output: Output | None = None
+        begun = to_item(program._replace(code=""), None, IN_PROGRESS)
+        writer.write("response.output_item.added", output_index=index, item=begun)
+        kind = "response.code_interpreter_call"
+        writer.write(f"{kind}.in_progress", **self._place)
+        writer.write(f"{kind}_code.delta", **self._place, delta=program.code)
+        writer.write(f"{kind}_code.done", **self._place, code=program.code)
+        writer.write(f"{kind}.interpreting", **self._place)
+
+    def add(self, kind: str, event: Event) -> None:
+        """Do nothing: the program arrives as a whole."""
+
+    def end_block(self) -> None:
+        """Do nothing: the output ends the item."""
+
+    def item(self, status: str) -> Json:
+        """Write that the program has ended, and return the item as a whole."""
+        self._writer.write("response.code_interpreter_call.completed", **self._place)
+        status = output.program_status(self.output)
+        return to_item(self.program, self.output, status)
 
 
 class OpenWhole:

@@ -1,11 +1,12 @@
 """The output items of a response, shared by whole and streamed answers."""
 
 import binascii
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import orjson
 
+from facade.dialects.google_code import Output, Program, read_part
 from facade.dialects.responses.items import OWN_SEARCH, REDACTED
 from facade.dialects.responses.unknown_fields import native_fields
 from gateway.conversation.v1 import conversation_pb2 as conversation
@@ -23,6 +24,10 @@ COMPLETED = "completed"
 IN_PROGRESS = "in_progress"
 INCOMPLETE = "incomplete"
 FAILED = "failed"
+# Kinds of blocks that are one item: a program that Google has run, and its output.
+PROGRAM, PROGRAM_OUTPUT = "program", "program_output"
+# Kinds of blocks that belong to the item of an earlier block.
+RESULTS = ("server_tool_result", PROGRAM_OUTPUT)
 
 _RESPONSE = "resp_"
 _FETCH = "web_fetch"
@@ -154,12 +159,25 @@ def kind_of(block: Block) -> str:
         case "media":
             is_shown = block.media.kind == conversation.MEDIA_KIND_IMAGE and bool(block.media.data)
         case "opaque":
+            if (part := read_part(block.opaque)) is not None:
+                return PROGRAM if isinstance(part, Program) else PROGRAM_OUTPUT
             is_shown = block.opaque.dialect == conversation.DIALECT_RESPONSES
         case "tool_result":
             is_shown = False
         case _:
             is_shown = True
     return kind if is_shown else ""
+
+
+def outputs_of(blocks: Iterable[Block]) -> dict[str, Output]:
+    """Return the outputs of programs that Google has run, by the keys of the programs."""
+    parts = (read_part(block.opaque) for block in blocks if block.HasField("opaque"))
+    return {part.key: part for part in parts if isinstance(part, Output)}
+
+
+def program_status(result: Output | None) -> str:
+    """Return the status of a program with this output."""
+    return COMPLETED if result is not None and not result.has_failed else FAILED
 
 
 def opaque_item(block: Block, given_id: str) -> Json:

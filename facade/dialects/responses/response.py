@@ -7,6 +7,7 @@ import orjson
 
 from facade.dialects.foreign_parts import note_on
 from facade.dialects.gateway_objects import helpers_json
+from facade.dialects.google_code import Program, read_part, to_item
 from facade.dialects.responses import output
 from facade.dialects.responses.errors import failure
 from facade.dialects.responses.output import COMPLETED, FAILED, INCOMPLETE, Json
@@ -209,6 +210,7 @@ def _items(choice: Choice, response_id: str, echo: Echo, reason: str) -> list[Js
         for block in choice.blocks
         if block.HasField("server_tool_result")
     }
+    outputs = output.outputs_of(choice.blocks)
     items = []
     for index, group in enumerate(groups):
         is_last = index == len(groups) - 1
@@ -233,6 +235,9 @@ def _items(choice: Choice, response_id: str, echo: Echo, reason: str) -> list[Js
             items.append(
                 output.search(given_id, status, use.name, use.input, result, sources=echo.sources)
             )
+        elif isinstance(program := read_part(first.opaque), Program):
+            run = outputs.get(program.key)
+            items.append(to_item(program, run, output.program_status(run)))
         else:
             items.append(_item(first, response_id, index, status))
     return items
@@ -244,7 +249,7 @@ def _groups(blocks: Iterable[Block]) -> list[list[Block]]:
     is_open = False
     for block in blocks:
         kind = output.kind_of(block)
-        if not kind or kind == "server_tool_result":
+        if not kind or kind in output.RESULTS:
             continue
         if kind in ("text", "refusal"):
             if not (block.text or block.refusal):

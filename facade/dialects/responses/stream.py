@@ -5,12 +5,14 @@ from collections.abc import Callable, Iterable
 import orjson
 
 from facade.dialects.foreign_parts import note_on
+from facade.dialects.google_code import Program, read_part
 from facade.dialects.responses import output
 from facade.dialects.responses.errors import error_event
 from facade.dialects.responses.open_items import (
     OpenCall,
     OpenItem,
     OpenMessage,
+    OpenProgram,
     OpenReasoning,
     OpenSearch,
     OpenWhole,
@@ -238,11 +240,16 @@ class ResponseStream:
                 if self._message is not None:
                     self._message.add_text(text, ())
             return
-        if kind == "server_tool_result":
+        if kind in output.RESULTS:
             self._hidden = True
             self._end_search(block)
+            self._end_program(block)
             return
         self._close(COMPLETED)
+        self._open_item(kind, block)
+
+    def _open_item(self, kind: str, block: Block) -> None:
+        """Begin an item other than a message."""
         index, writer = self._next(), self._writer
         match kind:
             case "thinking":
@@ -257,6 +264,10 @@ class ResponseStream:
                 sources = self._echo.sources
                 search = OpenSearch(writer, index, given_id, block, sources=sources)
                 self._open = self._searches[search.use.id] = search
+            case output.PROGRAM:
+                program = read_part(block.opaque)
+                assert isinstance(program, Program)
+                self._open = OpenProgram(writer, index, program)
             case "redacted_thinking":
                 given_id = output.item_id("rs", self._id, index)
                 item = output.redacted(given_id, block.redacted_thinking)
@@ -317,6 +328,11 @@ class ResponseStream:
         search.result = result
         search.end()
         self._done(search, search.index, output.search_status(result))
+
+    def _end_program(self, block: Block) -> None:
+        if isinstance(self._open, OpenProgram):
+            self._open.output = output.outputs_of((block,)).get(self._open.program.key)
+            self._close(COMPLETED)
 
     def _close(self, status: str) -> None:
         """End the open item."""

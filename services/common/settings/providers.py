@@ -29,6 +29,7 @@ _KINDS_OF: Mapping[str, Sequence[str]] = {
     "guardrail": (BEDROCK,),
     "project": (VERTEX,),
     "api_version": ("openai",),
+    "native_tools": ("gemini", VERTEX),
     "credentials": ("openai", "anthropic", "gemini", VERTEX),
 }
 _CREDENTIAL_HEADERS = frozenset({"authorization", "x-api-key", "api-key"})
@@ -167,6 +168,13 @@ class Provider(Section):
         None,
         "send image URLs to the provider, which fetches them; default: false for servers on "
         "the operator's own network, else true",
+        example=True,
+    )
+    native_tools: bool | None = setting(
+        None,
+        "gemini and vertex only: run the web searches, page fetches and programs of callers of "
+        "other APIs with Google's own tools, which cost extra (docs/web-search.md); default: those "
+        "that the gateway has no tool for",
         example=True,
     )
     responses: bool | None = setting(

@@ -26,7 +26,8 @@ _STANDARD: Mapping[str, frozenset[str]] = {
     "inference_geo": frozenset({"global", "not_available"}),
 }
 # Fields that add searches with fees that providers do not report.
-_FEES = ("plugins", "web_search_options")
+_OPTIONS: Final = "web_search_options"
+_FEES = ("plugins", _OPTIONS)
 # Types of tools without fees: those that the caller runs, and those that only use tokens. A type
 # that ends with `_` has a date behind it.
 _FREE_TOOLS: Final = (
@@ -36,6 +37,7 @@ _FREE_TOOLS: Final = (
 # Anthropic's search, whose uses are reported and priced; and the uses assumed without `max_uses`.
 _SEARCH: Final = re.compile(r"web_search_\d{8}")
 _SEARCHES: Final = 10
+_ANY_SEARCH: Final = "web_search"
 _HOUR: Final = b'"1h"'
 _INPUTS: Mapping[MediaKind.ValueType, Unit] = {
     conversation_pb2.MEDIA_KIND_IMAGE: Unit.INPUT_IMAGE,
@@ -52,6 +54,7 @@ class Fees(NamedTuple):
         unpriced: the path of the first field whose price is never known, and the remedy; or None.
         inputs, outputs, searches: as in `MostUsage`.
         search_path: the path of the tool that searches, or "".
+        translated_searches: searches by a provider of another dialect with a tool of its own.
     """
 
     unpriced: tuple[str, str] | None = None
@@ -59,6 +62,7 @@ class Fees(NamedTuple):
     outputs: frozenset[Unit] = frozenset()
     searches: int = 0
     search_path: str = ""
+    translated_searches: int = 0
 
 
 def fees_of(sent: GenerateRequest | LazyRequest | EmbedRequest | ForwardRequest) -> Fees:
@@ -78,16 +82,19 @@ def fees_of(sent: GenerateRequest | LazyRequest | EmbedRequest | ForwardRequest)
         value = partial(_value, request, _extra_of(request))
         inputs.update(_inputs_of(request))
     unpriced = next(_unpriced(value), None)
-    searches, search_path = 0, ""
+    searches, search_path, translated = 0, "", 0
+    if value(_OPTIONS) is not None:
+        search_path, translated = _OPTIONS, _SEARCHES
     for path, kind, tool in tools:
+        if kind.startswith(_ANY_SEARCH):
+            search_path, translated = path, translated + _SEARCHES
         if _SEARCH.fullmatch(kind):
             uses = tool.get("max_uses")
             searches += uses if type(uses) is int and uses > 0 else _SEARCHES
-            search_path = path
         elif unpriced is None and kind and not kind.startswith(_FREE_TOOLS):
             unpriced = path, f"tools of the type {kind} have fees that the gateway does not know"
     outputs = frozenset(_OUTPUTS[name] for name in request.output_modalities if name in _OUTPUTS)
-    return Fees(unpriced, frozenset(inputs), outputs, searches, search_path)
+    return Fees(unpriced, frozenset(inputs), outputs, searches, search_path, translated)
 
 
 def _unpriced(value: "partial[object]") -> Iterator[tuple[str, str]]:

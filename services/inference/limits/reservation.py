@@ -46,9 +46,13 @@ class Demand:
         prices: the prices of models.
         is_native: whether a model's provider has the dialect of the request. Others are not sent
             the fields and tools that may have fees.
+        translates_searches: whether such a provider may search with a tool of its own.
     """
 
-    __slots__ = ("_fees", "_generates", "_is_native", "_plan", "_prices", "_request")
+    __slots__ = (
+        *("_fees", "_generates", "_is_native", "_plan", "_prices", "_request"),
+        "_translates_searches",
+    )
 
     def __init__(
         self,
@@ -59,10 +63,12 @@ class Demand:
         *,
         generates: bool = True,
         is_native: bool = True,
+        translates_searches: bool = False,
     ) -> None:
         self._plan = plan
         self._request = request
         self._is_native = is_native
+        self._translates_searches = translates_searches
         self._fees = None if fees is None else self._billed(fees)
         self._prices = prices
         self._generates = generates
@@ -91,7 +97,10 @@ class Demand:
 
     def _billed(self, fees: Fees) -> Fees:
         """Return the fees that a provider may bill."""
-        return fees if self._is_native else Fees(inputs=fees.inputs, outputs=fees.outputs)
+        if self._is_native:
+            return fees
+        searches = fees.translated_searches if self._translates_searches else 0
+        return Fees(None, fees.inputs, fees.outputs, searches, fees.search_path)
 
     def _most(self, step: Step, input_tokens: int) -> tuple[int, int, Fees | None]:
         """Return the most input and output tokens of a step, and its fees."""

@@ -33,6 +33,8 @@ from services.inference.providers.base import Deployments, Target
 EMBEDDED = "embedded"
 # Kinds of providers whose reasoning models always think.
 _THINKING_UNASKED = frozenset({"openai", "gemini"})
+# Kinds of providers that run tools of other dialects with their own.
+_OWN_TOOLS = frozenset({"gemini", "vertex"})
 # Size of the cache for unknown names.
 _REMEMBERED = 1_000
 
@@ -74,6 +76,10 @@ class Models:
         self._kinds = own | {name: one.kind for name, one in providers.items()}
         self._servers = {
             name: catalogue.server_facts(one.kind, one.base_url) for name, one in providers.items()
+        }
+        # By adapter: not those of Claude at Vertex AI.
+        self._native_tools = {
+            name: one.native_tools for name, one in providers.items() if one.kind in _OWN_TOOLS
         }
         self._claimants = _claimants(providers)
         self._limits = {name: one.limits for name, one in providers.items() if one.limits}
@@ -278,6 +284,7 @@ class Models:
         limits: settings.CallLimits | None = None,
     ) -> Target:
         maker = catalogue.maker_and_name(self._kinds[provider], upstream)[0]
+        adapter = adapter_key(self._kinds[provider], provider, upstream, name)
         return Target(
             name=name,
             provider=provider,
@@ -294,7 +301,8 @@ class Models:
             thinking_off=facts.thinking_off,
             vector_space=vector_space,
             limits=self._limits_of(provider, upstream, limits),
-            adapter=adapter_key(self._kinds[provider], provider, upstream, name),
+            adapter=adapter,
+            native_tools=self._native_tools.get(adapter, False),
         )
 
     def _limits_of(

@@ -53,6 +53,8 @@ class Target:
         deployments: all deployments, this one first; None for a model with a single one.
         adapter: key of the provider's adapter for the model in `Routes.providers`: the provider's
             name, unless its models have several APIs.
+        native_tools: whether the provider runs searches, page fetches and programs of callers of
+            other dialects with tools of its own; None: those that the gateway has no tool for.
     """
 
     name: str
@@ -72,6 +74,7 @@ class Target:
     is_deployment: bool = False
     deployments: "Deployments | None" = None
     adapter: str = ""
+    native_tools: bool | None = False
 
     def __post_init__(self) -> None:
         """Set the key of the usual adapter."""

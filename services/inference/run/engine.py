@@ -185,7 +185,19 @@ class Engine:
             for name in {place.target.adapter for place in plan.places()}
             if (provider := providers.get(name)) is not None
         )
-        return Demand(plan, request, fees, routes.costs, is_native=is_native)
+        translates_searches = any(
+            place.target.native_tools
+            or (place.target.native_tools is None and not routes.has_search)
+            for place in plan.places()
+        )
+        return Demand(
+            plan,
+            request,
+            fees,
+            routes.costs,
+            is_native=is_native,
+            translates_searches=translates_searches,
+        )
 
     def _server_of(self, provider: str) -> Mapping[str, str | int]:
         return self.routes.servers.get(provider, {})

@@ -11,6 +11,7 @@ from gateway.inference.v1.inference_pb2 import GenerateRequest, Tool, ToolChoice
 from services.common.errors import GatewayError, invalid, unsupported
 from services.common.text.texts import quoted
 from services.inference.providers.base import Target
+from services.inference.providers.native_tools import may_run_natively
 from services.inference.providers.request_fields import is_optional_tool
 from services.inference.tools.domains import domain_of
 from services.inference.tools.history import has_server_blocks
@@ -114,9 +115,16 @@ def may_run_tools(
         return True
     if not (searches or web):
         return False
+    has_own_tools = any(
+        part.tools or part.HasField("web_search") or part.HasField("tool_choice")
+        for part in parts[1:]
+    )
     return any(
-        not all(_runs_at_provider(tool, dialect) for tool in web)
-        or (searches and not _is_served(target, dialect, available))
+        (has_own_tools or not _runs_natively(request, target, available))
+        and (
+            not all(_runs_at_provider(tool, dialect) for tool in web)
+            or (searches and not _is_served(target, dialect, available))
+        )
         for dialect, target in targets
     )
 
@@ -130,8 +138,8 @@ def offer_tools(
     """Add the gateway tools to a request for one model.
 
     Web tools are sent unchanged to providers of their dialect, and OpenAI's search options to
-    models known to search by themselves. A caller's tool takes precedence over a gateway tool of
-    the same name.
+    models known to search by themselves. Providers with tools of their own in place of all of the
+    request's get those. A caller's tool takes precedence over a gateway tool of the same name.
 
     Args:
         request: modified in place.
@@ -146,8 +154,9 @@ def offer_tools(
     dropped: list[str] = []
     # A conversation with results of gateway tools continues with gateway tools.
     has_no_results = not has_server_blocks(request.messages)
+    is_native = _runs_natively(request, target, available)
     for index, tool in enumerate(request.tools):
-        runs_at_provider = _runs_at_provider(tool, dialect)
+        runs_at_provider = is_native or _runs_at_provider(tool, dialect)
         if not tool.HasField("web") or (has_no_results and runs_at_provider):
             continue
         path = f"tools[{index}]"
@@ -162,7 +171,8 @@ def offer_tools(
         tools[_NAMES[tool.web.kind]] = _copy(tool.web)
         tool.CopyFrom(_definition(tool.web))
     taken_names = {tool.name for tool in request.tools}
-    if request.HasField("web_search") and not _is_served(target, dialect, available):
+    is_served = is_native or _is_served(target, dialect, available)
+    if request.HasField("web_search") and not is_served:
         if not available.searches:
             raise _lacking(_SEARCH_OPTIONS, request.web_search, target)
         _serve_options(request, taken_names, tools, dropped)
@@ -173,6 +183,19 @@ def offer_tools(
     if tools and request.n > 1:
         raise unsupported("n", "n: must be 1 if the gateway runs tools for the answer")
     return Offered(tools, dropped)
+
+
+def _runs_natively(request: GenerateRequest, target: Target, available: Available) -> bool:
+    """Return whether the model's provider runs the tools of a request, and the gateway none."""
+    if not may_run_natively(request, target) or (request.use_built_in_tools and any(available)):
+        return False
+    if target.native_tools:
+        return True
+    kinds = [tool.web.kind for tool in request.tools if tool.HasField("web")]
+    has_others = len(kinds) < len(request.tools)
+    if request.HasField("web_search"):
+        kinds.append(WebTool.KIND_SEARCH)
+    return has_others or not all(map(available.has, kinds))
 
 
 def _runs_at_provider(tool: Tool, dialect: Dialect.ValueType) -> bool:
@@ -285,6 +308,9 @@ def _fit(tool: WebTool, target: Target) -> None:
 def _lacking(path: str, tool: WebTool, target: Target) -> Exception:
     does = "search the web" if tool.kind == WebTool.KIND_SEARCH else "fetch pages"
     why = _SETTING if tool.kind == WebTool.KIND_SEARCH else _NO_PAGES
+    if target.native_tools is not False:
+        does = f"{does} itself beside functions, in a forced call or in some hosts alone"
+        return unsupported(path, f"{path}: {target.name} cannot {does}, and {why}")
     return unsupported(path, f"{path}: {target.name} cannot {does} itself, and {why}")
 
 

@@ -105,12 +105,23 @@ class Candidate:
         self._cited = CitedText()
         self._signature = ""  # of the open thinking block
         self._called = False
+        self._program = ""  # id of the last program that Google has run
         self._extra_fields: Json = {}
 
     @property
     def failure(self) -> str:
         """The finish reason if it is a failure of the model, else ""."""
         return self.reason if self.reason in _FAILURES else ""
+
+    @property
+    def searches(self) -> int:
+        """The number of Google's searches for the answer."""
+        return _count(self._extra_fields, "groundingMetadata", "webSearchQueries")
+
+    @property
+    def fetches(self) -> int:
+        """The number of pages that Google has fetched for the answer."""
+        return _count(self._extra_fields, "urlContextMetadata", "urlMetadata")
 
     def read(self, chunk: Json, out: list[Event]) -> None:
         """Read a chunk of the candidate."""
@@ -314,11 +325,21 @@ class Candidate:
         kept = {name: value for name, value in part.items() if name != "thoughtSignature"}
         if not any(kept.values()):
             return
+        self._name_program(kept)
         self._close(out)
         if self._is_single_text:
             self._add_unknown_fields(_google_parts(kept), out)
         else:
             self._add(Block(opaque=Opaque(dialect=_GEMINI, json=dump(kept))), out)
+
+    def _name_program(self, part: Json) -> None:
+        """Add an id to a program without one, and to its output, for writers of other dialects."""
+        match part:
+            case {"executableCode": {**program}}:
+                self._program = name_of(program.get("id") or self._new_id("code_"))
+                part["executableCode"] = {**program, "id": self._program}
+            case {"codeExecutionResult": {**output}} if self._program:
+                part["codeExecutionResult"] = {"id": self._program, **output}
 
     def _add_unknown_fields(self, fields: Json, out: list[Event]) -> None:
         """Add unknown fields of the message."""
@@ -359,6 +380,12 @@ class Candidate:
         if carried := self._after_text:
             self._after_text = ""
             self._add(Block(redacted_thinking=carried), out)
+
+
+def _count(fields: Json, holder: str, name: str) -> int:
+    metadata = fields.get(holder)
+    values = metadata.get(name) if isinstance(metadata, dict) else None
+    return len(values) if isinstance(values, list) else 0
 
 
 def _asks_to_think(thinking: ThinkingConfig) -> bool:

@@ -17,7 +17,8 @@ from services.inference.providers import failures
 from services.inference.providers.base import Call
 from services.inference.providers.bounds import Bounds, dump, name_of
 from services.inference.providers.gemini.candidate import Candidate
-from services.inference.providers.gemini.usage import highest_counts, usage_of
+from services.inference.providers.gemini.sanitizing import is_before_3
+from services.inference.providers.gemini.usage import billed_searches, highest_counts, usage_of
 from services.inference.providers.protocols import ErrorFactory
 from services.inference.providers.sse import read_event
 from services.inference.stream.patience import has_content
@@ -172,6 +173,15 @@ class AnswerReader:
         if self._is_native:
             usage.extra.dialect = DIALECT_GEMINI
             usage.extra.json = dump(self._reported)
+            return usage
+        candidates = self._candidates.values()
+        usage.web_fetch_requests = sum(one.fetches for one in candidates)
+        if searches := sum(one.searches for one in candidates):
+            # Before Gemini 3 the searches of a request are billed as one.
+            is_one = is_before_3(self._call.target.upstream)
+            usage.web_search_requests = 1 if is_one else searches
+            usage.extra.dialect = DIALECT_GEMINI
+            usage.extra.json = dump(billed_searches(usage.web_search_requests))
         return usage
 
     def _begin(self, number: object) -> Candidate:

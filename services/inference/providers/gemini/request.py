@@ -8,11 +8,13 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal
 
 from gateway.conversation.v1.conversation_pb2 import DIALECT_GEMINI
-from gateway.inference.v1.inference_pb2 import OutputFormat, Tool, ToolChoice
+from gateway.inference.v1.inference_pb2 import GenerateRequest, OutputFormat, Tool, ToolChoice
 from services.inference.providers.base import Call
 from services.inference.providers.gemini import native, sanitizing
 from services.inference.providers.gemini.content import Conversation
+from services.inference.providers.gemini.google_tools import write_tools
 from services.inference.providers.gemini.reasoning import thinking_config
+from services.inference.providers.native_tools import may_run_natively
 from services.inference.providers.request_fields import (
     Json,
     RequestFields,
@@ -92,8 +94,6 @@ def build_request(call: Call, *, pass_stateful: bool, fetches_urls: bool) -> byt
         fields.drop_mark("cache_control", request.extra)
     if request.output_modalities:
         config |= _modalities(request.output_modalities, fields)
-    if request.HasField("web_search"):
-        raise fields.unsupported("web_search", "web search with these options")
     if request.HasField("extra"):
         extra = fields.leave_out(request.extra, "extra", read=(_GOOGLES,))
         googles_fields = extra.get(_GOOGLES)
@@ -148,7 +148,11 @@ def _what_is_read(call: Call, fields: RequestFields) -> Json:
     body: Json = {"contents": conversation.contents}
     if conversation.system:
         body["systemInstruction"] = {"parts": conversation.system}
-    if request.tools:
+    if not fields.is_native and may_run_natively(request, call.target):
+        body |= _googles_tools(request, fields)
+    elif request.HasField("web_search"):
+        raise fields.unsupported("web_search", "web search with these options")
+    elif request.tools:
         tools = fields.accepted_tools(request)
         if fields.is_native:
             body["tools"] = _native_tools(tools, fields)
@@ -158,6 +162,21 @@ def _what_is_read(call: Call, fields: RequestFields) -> Json:
         if config := _tool_choice(request.tool_choice, fields):
             body["toolConfig"] = {"functionCallingConfig": config}
     return body
+
+
+def _googles_tools(request: GenerateRequest, fields: RequestFields) -> Json:
+    """Return the fields with Google's own tools in place of the request's."""
+    if request.tool_choice.disable_parallel_tool_use:
+        fields.drop("tool_choice.disable_parallel_tool_use")
+    if request.tool_choice.HasField("extra"):
+        raise fields.unsupported("tool_choice", "this tool choice")
+    tools = write_tools(request, _with_paths(request), fields)
+    # A choice of functions is refused where there are none.
+    return {"tools": tools} if request.tool_choice.mode != ToolChoice.MODE_NONE else {}
+
+
+def _with_paths(request: GenerateRequest) -> Iterable[tuple[str, Tool]]:
+    return ((f"tools[{index}]", tool) for index, tool in enumerate(request.tools))
 
 
 def _native_tools(tools: Iterable[tuple[str, Tool]], fields: RequestFields) -> list[Json]:
@@ -214,7 +233,8 @@ def _output_format(call: Call, fields: RequestFields) -> Json:
     form = call.request.output_format
     if form.kind not in (OutputFormat.KIND_JSON_OBJECT, OutputFormat.KIND_JSON_SCHEMA):
         return {}
-    if call.request.tools and sanitizing.is_before_3(call.target.upstream):
+    has_tools = call.request.tools or call.request.HasField("web_search")
+    if has_tools and sanitizing.is_before_3(call.target.upstream):
         raise fields.unsupported("output_format", "JSON formats together with tools")
     if form.kind == OutputFormat.KIND_JSON_OBJECT:
         return {"responseMimeType": _JSON}
@@ -285,5 +305,9 @@ def _take_googles(body: Json, config: Json, googles_fields: Any, fields: Request
         elif name == "cached_content":
             fields.check_stored(path)
             body["cachedContent"] = value
+        elif name == "safety_settings":
+            body["safetySettings"] = value
+        elif name == "media_resolution":
+            config["mediaResolution"] = value
         else:
             fields.drop(path)

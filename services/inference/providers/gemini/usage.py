@@ -24,6 +24,11 @@ def highest_counts(before: Mapping[str, Any], usage: Mapping[str, Any]) -> Json:
     return {name: max(tokens(one.get(name) or 0) for one in reports) for name in _COUNTS}
 
 
+def billed_searches(count: int) -> Json:
+    """Return the field from which searches are priced; see `pricing.counts`."""
+    return {"server_tool_use": {"web_search_requests": count}}
+
+
 def usage_of(counts: Mapping[str, Any]) -> Usage:
     """Return the usage; Google counts cached tokens in the prompt, and thoughts separately."""
     cached, thoughts = counts["cachedContentTokenCount"], counts["thoughtsTokenCount"]

@@ -148,13 +148,37 @@ def test_searches_are_reserved(uses: dict[str, int], searches: int) -> None:
         demand(request, step("cheap")).reservation(0)
 
 
+@pytest.mark.parametrize(
+    "fields",
+    [
+        extra(web_search_options={}),
+        {"tools": [tool(type="web_search")]},
+        {"tools": [tool(type="web_search_20250305", name="web_search")]},
+    ],
+)
+def test_searches_by_a_providers_own_tool_are_reserved(fields: dict[str, Any]) -> None:
+    request = GenerateRequest(max_tokens=1, **fields)
+
+    def reserved(name: str) -> int:
+        of_request = Demand(
+            *(Plan([step(name)]), request, fees_of(request), Prices()),
+            is_native=False,
+            translates_searches=True,
+        )
+        return of_request.reservation(0).cost_pusd
+
+    assert reserved("dear") == 5 + 10 * 1_000
+    with pytest.raises(GatewayError, match=r"the price of a search"):
+        reserved("cheap")
+
+
 def test_a_lazy_request_has_the_same_fees() -> None:
     fields = {
         "messages": orjson.Fragment(b'[{"role":"user","content":"Hi"}]'),
         "tools": orjson.Fragment(b'[{"type":"function"},{"type":"web_search_20250305"}]'),
     }
     lazy = LazyRequest(GenerateRequest(), fields, size=1, requires_official_api=False)
-    assert fees_of(lazy) == Fees(searches=10, search_path="tools[1]")
+    assert fees_of(lazy) == Fees(searches=10, search_path="tools[1]", translated_searches=10)
     fields = {**fields, "service_tier": "priority", "system": [{"cache_control": {"ttl": "1h"}}]}
     lazy = LazyRequest(GenerateRequest(), fields, size=1, requires_official_api=False)
     fees = fees_of(lazy)
