@@ -197,6 +197,7 @@ _RULES = (
     # The address of an upload is its credential.
     ("/upload/v1beta/content/", UPLOADS),
     ("/upload/v1beta/", GOOGLE),
+    ("/ws/google.ai.generativelanguage.", GOOGLE),
     ("/article/v1/", ARTICLES),
     ("/admin/", ADMIN),
     ("/console/", CONSOLE),

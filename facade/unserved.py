@@ -4,11 +4,14 @@ Requests for them are answered with 501 in place of 404 or 405. `docs/reference/
 lists all methods of the official clients.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from facade.aliases import route_of
 
 _API = "/beta/v1/"
+_GOOGLE = ("/v1beta/", "/upload/v1beta/")
+# Paths of WebSockets of Google's clients end with a method of this service.
+_LIVE = "/ws/google.ai.generativelanguage."
 _MAX_SEGMENTS = 8
 
 _PROVIDER = "Call the provider itself"
@@ -51,14 +54,67 @@ _INSTEAD = {
     "webhook_event_types": _PROVIDER,
 }
 
+_CACHES = (
+    "Send the content in each request, and Google caches its beginning by itself; a cache of the "
+    "operator's account is named in `cachedContent`, if the operator has set pass_stateful"
+)
+_FINISHED = "The gateway has no operations of this kind: its own requests end with their answer"
+_INTERACTIONS = "Send the conversation to models/{model}:generateContent, or use POST /v1/responses"
+
+# The same for Google's API. A method after a colon stands for that method of any resource.
+_INSTEAD_AT_GOOGLE = {
+    ":asyncBatchEmbedContent": _BATCHES,
+    ":batchGenerateContent": _BATCHES,
+    ":computeTokens": "Use models/{model}:countTokens",
+    ":editImage": "Use POST /v1/images/edits",
+    ":predict": "Use POST /v1/images/generations",
+    ":predictLongRunning": _PROVIDER,
+    "agents": _AGENTS,
+    "auth_tokens": "Give each caller a key of the gateway",
+    "batches": _BATCHES,
+    "cachedContents": _CACHES,
+    "corpora": "Name files in requests, or use a memory",
+    "credentials": _PROVIDER,
+    "decisions": _PROVIDER,
+    "dynamic": _PROVIDER,
+    "environments": _AGENTS,
+    "fileSearchStores": "Name files in requests, or use a memory",
+    "files:register": "Upload the file: POST /upload/v1beta/files",
+    "generatedFiles": _PROVIDER,
+    "interactions": _INTERACTIONS,
+    "DELETE models/*": "Models belong to their providers",
+    "PATCH models/*": "Models belong to their providers",
+    "operations": _FINISHED,
+    "triggers": _AGENTS,
+    "tunedModels": _PROVIDER,
+    "tuningJobs": _PROVIDER,
+    "voices": _PROVIDER,
+    "webhooks": _PROVIDER,
+}
+
+_APIS = (
+    (_API, _INSTEAD),
+    *((prefix, _INSTEAD_AT_GOOGLE) for prefix in _GOOGLE),
+)
+
 
 def instead_of(method: str, path: str) -> str:
     """Return what to do instead of a request that is not served; "" if it is of no known client."""
+    if path.startswith(_LIVE):
+        return _PROVIDER
     route = route_of(path)
-    if not route.startswith(_API):
-        return ""
-    for begin in _begins(route.removeprefix(_API)):
-        if advice := _INSTEAD.get(f"{method} {begin}") or _INSTEAD.get(begin):
+    for prefix, instead in _APIS:
+        if route.startswith(prefix):
+            return _advice(instead, method, route.removeprefix(prefix))
+    return ""
+
+
+def _advice(instead: Mapping[str, str], method: str, path: str) -> str:
+    _, colon, name = path.rpartition(":")
+    if colon and (advice := instead.get(f":{name}")):
+        return advice
+    for begin in _begins(path):
+        if advice := instead.get(f"{method} {begin}") or instead.get(begin):
             return advice
     return ""
 

@@ -195,3 +195,26 @@ async def test_uploads_are_bounded(gateway: Gateway, monkeypatch: pytest.MonkeyP
     assert (status, answer["error"]["status"]) == (429, "RESOURCE_EXHAUSTED")
     assert (await send(gateway, first, b"", 0, "cancel"))[:2] == (200, "cancelled")
     assert (await start(gateway))[0] == 200
+
+
+UNSERVED = (
+    ("POST", "/v1beta/cachedContents", "pass_stateful"),
+    ("GET", "/v1beta/cachedContents/abc", "pass_stateful"),
+    ("POST", "/v1beta/models/openai/echo:batchGenerateContent", "one by one"),
+    ("POST", "/v1beta/interactions", "generateContent"),
+    ("POST", "/v1alpha/auth_tokens", "a key of the gateway"),
+    ("PATCH", "/v1beta/models/x", "belong to their providers"),
+    ("POST", "/upload/v1beta/fileSearchStores/x:uploadToFileSearchStore", "memory"),
+    ("POST", "/v1beta/files:register", "/upload/v1beta/files"),
+    ("GET", "/ws/google.ai.generativelanguage.v1beta.GenerativeService.BidiGenerateContent", ""),
+)
+
+
+async def test_methods_that_are_not_served_say_what_to_do(gateway: Gateway):
+    failures = []
+    for method, path, words in UNSERVED:
+        status, answer = await call(gateway, method, path)
+        error = answer["error"]
+        if (status, error.get("status")) != (501, "UNIMPLEMENTED") or words not in error["message"]:
+            failures.append(f"{method} {path}: {status} {answer}")
+    assert not failures, "\n".join(failures)

@@ -17,6 +17,7 @@ from facade.aliases import route_of
 from facade.endpoints import ENDPOINTS
 from facade.http.router import Route, Router
 from facade.unserved import instead_of
+from tests.tools.google_methods import google_methods
 
 _VERBS = {
     "_get": "GET",
@@ -28,7 +29,8 @@ _VERBS = {
 }
 _VARIABLE = re.compile(r"\{[^}]*\}")
 _SERVED = "served"
-_CLIENTS = {"openai": "OpenAI", "anthropic": "Anthropic"}
+_GOOGLE = "google.genai"
+_CLIENTS = {"openai": "OpenAI", "anthropic": "Anthropic", "google.genai": "Google"}
 
 
 class Method(NamedTuple):
@@ -43,8 +45,9 @@ def methods(package: str) -> Sequence[Method]:
     spec = importlib.util.find_spec(package)
     assert spec is not None, f"{package} is not installed"
     assert spec.origin is not None, f"{package} has no files"
-    sent = set[Method]()
-    for path in sorted((Path(spec.origin).parent / "resources").rglob("*.py")):
+    folder = Path(spec.origin).parent
+    sent = {Method(*one) for one in google_methods(folder)} if package == _GOOGLE else set()
+    for path in sorted((folder / "resources").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
                 if node.func.attr in _VERBS and node.args:
@@ -73,9 +76,7 @@ def tables() -> Iterator[str]:
         AssertionError: a method is neither served nor in `facade.unserved`.
     """
     router = Router([Route(one.method, one.path, one.handler) for one in ENDPOINTS], route_of)
-    for number, (package, name) in enumerate(
-        {"openai": "OpenAI", "anthropic": "Anthropic"}.items()
-    ):
+    for number, (package, name) in enumerate(_CLIENTS.items()):
         yield from [""] * bool(number)
         yield from (f"## {name}'s client", "", "| method | in the gateway |", "|---|---|")
         for area, in_area in groupby(methods(package), key=_area):
