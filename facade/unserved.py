@@ -16,6 +16,7 @@ _MAX_SEGMENTS = 8
 
 _PROVIDER = "Call the provider itself"
 _AGENTS = "Run agents in your program; the gateway serves their requests to models"
+_BATCHES = "Use POST /v1/batches or /v1/messages/batches, over any provider"
 _ADMINISTRATION = "Users, teams, keys, limits and usage are administered under /admin/v1"
 
 # By the begin of the path, or by the method and the begin; `*` is any segment.

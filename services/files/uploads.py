@@ -352,9 +352,7 @@ def _check_size(upload: StoredUpload, parts: Sequence[StoredPart]) -> None:
 
 
 def _too_long(upload: StoredUpload) -> GatewayError:
-    return invalid(
-        "chunk", f"chunk: the upload was begun for {upload.size_bytes:,} bytes"
-    )
+    return invalid("chunk", f"chunk: the upload was begun for {upload.size_bytes:,} bytes")
 
 
 def _to_message(upload: StoredUpload, file: File | None = None) -> Upload:

@@ -39,6 +39,8 @@ class _PurposeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Purpose.Value
     """`user_data`."""
     PURPOSE_EVALS: _Purpose.ValueType  # 6
     """`evals`."""
+    PURPOSE_BATCH_OUTPUT: _Purpose.ValueType  # 7
+    """`batch_output`: results of a batch."""
 
 class Purpose(_Purpose, metaclass=_PurposeEnumTypeWrapper):
     """The purpose of a file."""
@@ -57,6 +59,8 @@ PURPOSE_USER_DATA: Purpose.ValueType  # 5
 """`user_data`."""
 PURPOSE_EVALS: Purpose.ValueType  # 6
 """`evals`."""
+PURPOSE_BATCH_OUTPUT: Purpose.ValueType  # 7
+"""`batch_output`: results of a batch."""
 Global___Purpose: _TypeAlias = Purpose  # noqa: Y015
 
 class _UploadStatus:

@@ -2608,6 +2608,9 @@ class Model(_message.Message):
     STRUCTURED_OUTPUT_FIELD_NUMBER: _builtins.int
     PRICES_FIELD_NUMBER: _builtins.int
     EFFORTS_FIELD_NUMBER: _builtins.int
+    DEPRECATED_AT_FIELD_NUMBER: _builtins.int
+    RETIRES_AT_FIELD_NUMBER: _builtins.int
+    RETIRED_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Required. The model's name for callers."""
     display_name: _builtins.str
@@ -2626,6 +2629,14 @@ class Model(_message.Message):
     """Optional. Whether the model can think before it answers; unknown when absent."""
     structured_output: _builtins.bool
     """Optional. Whether the model can enforce a JSON Schema; unknown when absent."""
+    deprecated_at: _builtins.int
+    """Optional. When its provider or the settings say that it was or will be deprecated, in Unix
+    seconds; 0 when not announced.
+    """
+    retires_at: _builtins.int
+    """Optional. When it is or will be removed, in Unix seconds; 0 when not announced."""
+    retired: _builtins.bool
+    """Optional. Whether its provider says that it has been removed."""
     @_builtins.property
     def inputs(self) -> _containers.RepeatedScalarFieldContainer[_conversation_pb2.MediaKind.ValueType]:
         """Optional. Media that the model reads in addition to text."""
@@ -2655,10 +2666,13 @@ class Model(_message.Message):
         structured_output: _builtins.bool | None = ...,
         prices: Global___TokenPrices | None = ...,
         efforts: _abc.Iterable[_builtins.str] | None = ...,
+        deprecated_at: _builtins.int = ...,
+        retires_at: _builtins.int = ...,
+        retired: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_structured_output", b"_structured_output", "_thinking", b"_thinking", "_tools", b"_tools", "prices", b"prices", "structured_output", b"structured_output", "thinking", b"thinking", "tools", b"tools"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_structured_output", b"_structured_output", "_thinking", b"_thinking", "_tools", b"_tools", "context_window", b"context_window", "created_at", b"created_at", "display_name", b"display_name", "efforts", b"efforts", "inputs", b"inputs", "max_output_tokens", b"max_output_tokens", "name", b"name", "prices", b"prices", "provider", b"provider", "structured_output", b"structured_output", "thinking", b"thinking", "tools", b"tools"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_structured_output", b"_structured_output", "_thinking", b"_thinking", "_tools", b"_tools", "context_window", b"context_window", "created_at", b"created_at", "deprecated_at", b"deprecated_at", "display_name", b"display_name", "efforts", b"efforts", "inputs", b"inputs", "max_output_tokens", b"max_output_tokens", "name", b"name", "prices", b"prices", "provider", b"provider", "retired", b"retired", "retires_at", b"retires_at", "structured_output", b"structured_output", "thinking", b"thinking", "tools", b"tools"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__structured_output: _TypeAlias = _typing.Literal["structured_output"]  # noqa: Y015
     _WhichOneofArgType__structured_output: _TypeAlias = _typing.Literal["_structured_output", b"_structured_output"]  # noqa: Y015
