@@ -10,7 +10,15 @@ from tests.matrix.upstreams import MatrixGateway, matrix_gateway
 pytest.register_assert_rewrite(
     *(
         f"tests.matrix.{name}"
-        for name in ("chat", "messages", "responses", "grpc_calls", "sent_requests", "meaning")
+        for name in (
+            "chat",
+            "messages",
+            "responses",
+            "google",
+            "grpc_calls",
+            "sent_requests",
+            "meaning",
+        )
     )
 )
 

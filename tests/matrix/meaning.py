@@ -33,7 +33,7 @@ _PLAIN_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}", re.ASCII)
 _BESIDE_WORDS = (
     *("messages[].reasoning_content", "messages[].reasoning", "messages[].reasoning_details"),
     *("messages[].extra_content", "messages[].content[].extra_content"),
-    *("messages[].annotations", "messages[].content[].thinking"),
+    *("messages[].annotations", "messages[].content[].thinking", "contents[].parts[].thought"),
     *("messages[].blocks[].thinking", "messages[].blocks[].thinking.field"),
     *("messages[].extra.reasoning_details", "messages[].extra.extra_content"),
     *("input[].summary", "input[].content[].summary"),

@@ -8,6 +8,7 @@ from services.inference.providers.anthropic.sanitizing import JSON_ALONE
 from tests.matrix.json_bodies import Json
 from tests.matrix.words import (
     CHAT,
+    GOOGLE,
     GRPC,
     MESSAGES,
     RESPONSES,
@@ -130,7 +131,10 @@ class Option:
 
 
 def _as(*everywhere: str, **endpoints: str) -> dict[str, frozenset[str]]:
-    named = {CHAT: "chat", MESSAGES: "messages", GRPC: "grpc", RESPONSES: "responses"}
+    named = {
+        **{CHAT: "chat", MESSAGES: "messages", GRPC: "grpc"},
+        **{RESPONSES: "responses", GOOGLE: "google"},
+    }
     return {
         endpoint: frozenset((*everywhere, *filter(None, [endpoints.get(name)])))
         for endpoint, name in named.items()
@@ -142,6 +146,7 @@ _THINKING = _as(
     chat="reasoning_effort",
     messages="output_config.effort",
     responses="reasoning.effort",
+    google="generationConfig.thinkingConfig",
 )
 OPTIONS: dict[str, Option] = {
     "max_tokens": Option(
@@ -172,16 +177,37 @@ OPTIONS: dict[str, Option] = {
         responses=lambda body, value: _text_format(body).get("type") == "json_object",
     ),
     "temperature": Option(
-        _same("temperature"), _same("temperature"), _config("temperature"), _as("temperature")
+        _same("temperature"),
+        _same("temperature"),
+        _config("temperature"),
+        _as("temperature", google="generationConfig.temperature"),
     ),
-    "top_p": Option(_same("top_p"), _same("top_p"), _config("topP"), _as("top_p")),
-    "top_k": Option(_same("top_k"), _same("top_k"), _config("topK"), _as("top_k")),
-    "seed": Option(_same("seed"), _never, _config("seed"), _as("seed")),
+    "top_p": Option(
+        _same("top_p"),
+        _same("top_p"),
+        _config("topP"),
+        _as("top_p", google="generationConfig.topP"),
+    ),
+    "top_k": Option(
+        _same("top_k"),
+        _same("top_k"),
+        _config("topK"),
+        _as("top_k", google="generationConfig.topK"),
+    ),
+    "seed": Option(
+        _same("seed"), _never, _config("seed"), _as("seed", google="generationConfig.seed")
+    ),
     "presence_penalty": Option(
-        _same("presence_penalty"), _never, _config("presencePenalty"), _as("presence_penalty")
+        _same("presence_penalty"),
+        _never,
+        _config("presencePenalty"),
+        _as("presence_penalty", google="generationConfig.presencePenalty"),
     ),
     "frequency_penalty": Option(
-        _same("frequency_penalty"), _never, _config("frequencyPenalty"), _as("frequency_penalty")
+        _same("frequency_penalty"),
+        _never,
+        _config("frequencyPenalty"),
+        _as("frequency_penalty", google="generationConfig.frequencyPenalty"),
     ),
     "user": Option(
         _holds("user"),
@@ -254,6 +280,7 @@ OPTIONS: dict[str, Option] = {
         lambda body, value: '"error"' in str(body) or "'error'" in str(body),
         _as(
             messages="messages[].content[].is_error",
+            google="contents[].parts[].functionResponse.response.error",
             grpc="messages[].blocks[].tool_result.is_error",
         ),
     ),

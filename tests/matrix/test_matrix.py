@@ -15,14 +15,14 @@ from typing import Any
 import pytest
 
 from services.sandbox.model.signatures import is_redacted, reveal
-from tests.matrix import chat, grpc_calls, grpc_responses, messages, options, responses
+from tests.matrix import chat, google, grpc_calls, grpc_responses, messages, options, responses
 from tests.matrix.conversations import FORMS, MEDIA, TEXTS, THOUGHTS
 from tests.matrix.exchanges import Exchange, ask, said_by
 from tests.matrix.meaning import check
 from tests.matrix.tool_conversations import CALLS, LOOPS, RESULTS
 from tests.matrix.upstreams import UPSTREAMS, MatrixGateway, Upstream
-from tests.matrix.words import CHAT, GRPC, Answer, Conversation, Failure, result, user
-from tests.thoroughness import is_soak
+from tests.matrix.words import CHAT, GOOGLE, GRPC, Answer, Conversation, Failure, result, user
+from tests.thoroughness import is_soak, sampled
 
 pytestmark = pytest.mark.thorough
 
@@ -85,6 +85,15 @@ async def test_every_conversation_at_responses(target: MatrixGateway, upstream: 
         one for one in CONVERSATIONS if GRPC in one.endpoints and grpc_responses.takes(one)
     ]
     await _check_all(target, grpc_responses, upstream, conversations)
+
+
+@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.parametrize("upstream", UPSTREAMS, ids=lambda upstream: upstream.name)
+async def test_every_conversation_at_googles_endpoint(target: MatrixGateway, upstream: Upstream):
+    # One in six, another sixth at each upstream.
+    conversations = [one for one in CONVERSATIONS if not google.lacks(one)]
+    first = UPSTREAMS.index(upstream)
+    await _check_all(target, google, upstream, sampled(conversations, 6, first=first))
 
 
 async def _check_all(
@@ -180,7 +189,7 @@ class Cell:
         assert [call.name for call in answer.calls] == list(conversation.calls)
         assert len({call.id for call in answer.calls}) == len(answer.calls)
         finish = conversation.finish
-        if self._endpoint.NAME == CHAT and finish == "stop":
+        if self._endpoint.NAME in (CHAT, GOOGLE) and finish == "stop":
             finish = "end"
         assert answer.finish == finish
         if finish == "stop":

@@ -8,6 +8,7 @@ Json = dict[str, Any]
 Role = Literal["system", "developer", "user", "assistant"]
 
 CHAT, MESSAGES, GRPC, RESPONSES = "chat", "messages", "gRPC", "responses"
+GOOGLE = "google"
 ENDPOINTS = (CHAT, MESSAGES, GRPC)
 
 

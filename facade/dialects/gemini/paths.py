@@ -26,7 +26,10 @@ FIELD_NAMES = FieldNames(
         "tool_choice": "toolConfig.functionCallingConfig",
         "tool_choice.name": "toolConfig.functionCallingConfig.allowedFunctionNames",
         "tools[].input_schema": "tools[].parameters",
-        "messages[].blocks[].media.name": "contents[].parts[].displayName",
+        "messages[].blocks[].media.name": "contents[].parts[].inlineData.displayName",
+        "messages[].blocks[].tool_result.is_error": (
+            "contents[].parts[].functionResponse.response.error"
+        ),
         "messages[].blocks[].thinking": "contents[].parts[].thought",
         "messages[].blocks[].thinking.field": "contents[].parts[].thought",
     },
