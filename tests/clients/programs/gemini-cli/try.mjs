@@ -4,7 +4,7 @@ import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { address, check, key, kinds, run } from "../steps.mjs";
+import { address, check, key, kinds, run, runSampled } from "../steps.mjs";
 
 const folder = mkdtempSync(join(tmpdir(), "gemini-"));
 const bundle = join(import.meta.dirname, "node_modules", "@google", "gemini-cli", "bundle");
@@ -68,7 +68,7 @@ const keys = {
 };
 
 try {
-  await run(steps, kinds);
+  await runSampled(steps, "toolLoop", ["openai", "gemini"]);
   await run(keys, kinds.slice(0, 1));
 } finally {
   rmSync(folder, { recursive: true, force: true });

@@ -5,7 +5,7 @@ import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { address, check, key, kinds, run } from "../steps.mjs";
+import { address, check, key, kinds, run, runSampled } from "../steps.mjs";
 
 const folder = mkdtempSync(join(tmpdir(), "qwen-"));
 const program = join(import.meta.dirname, "node_modules", ".bin", "qwen");
@@ -91,7 +91,7 @@ const keys = {
 };
 
 try {
-  await run(steps, kinds);
+  await runSampled(steps, "toolLoop");
   await run(keys, kinds.slice(0, 1));
 } finally {
   rmSync(folder, { recursive: true, force: true });
