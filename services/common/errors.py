@@ -117,6 +117,7 @@ class GatewayError(Exception):
         upstream_code: the `code` of the error response of a provider of OpenAI's dialect, a string
             or a number as in the response, or "".
         upstream_param: the `param` of that response, or ""; a field of the caller's dialect.
+        upstream_innererror: what Azure's content filter found, as a JSON object, or b"".
         headers: headers of the provider's response for a caller of its dialect, with names in
             lower case; see `services.common.grpc.dialect_headers`.
         upstream_request_id: the provider's id of the request, or "".
@@ -147,6 +148,7 @@ class GatewayError(Exception):
         self.limit = limit
         self.upstream_code: str | int = ""
         self.upstream_param = ""
+        self.upstream_innererror = b""
         self.headers: Mapping[str, str] = {}
         self.upstream_request_id = ""
         self.caller_limits: Sequence[LimitState] = ()
@@ -259,6 +261,7 @@ def to_status(error: GatewayError) -> tuple[grpc.StatusCode, str, bytes]:
         attempts=_last(error.attempts, _MAX_ATTEMPTS - size),
         article_code=error.article_code,
         upstream_param=error.upstream_param,
+        upstream_innererror=error.upstream_innererror,
         headers=error.headers,
         upstream_request_id=error.upstream_request_id,
         limits=error.caller_limits,
@@ -303,6 +306,7 @@ def from_rpc_error(error: grpc.aio.AioRpcError) -> GatewayError:
         failure.upstream_code, failure.upstream_param = detail.upstream_code, detail.upstream_param
         if detail.HasField("upstream_code_number"):
             failure.upstream_code = detail.upstream_code_number
+        failure.upstream_innererror = detail.upstream_innererror
         failure.headers = dict(detail.headers)
         failure.upstream_request_id = detail.upstream_request_id
         failure.caller_limits = detail.limits

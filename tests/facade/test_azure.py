@@ -4,11 +4,13 @@ import logging
 import os
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 import pytest
 import pytest_asyncio
+from aiohttp import web
 
 from services.common.settings import parse
 from services.doctor.findings import Finding
@@ -147,3 +149,27 @@ async def test_the_doctor_tries_the_identity(azure: Azure):
     with patch.dict(os.environ, wrong):
         missing = await finding(azure.url)
     assert "no Azure credentials" in missing.message and "az login" in missing.advice
+
+
+async def test_what_the_content_filter_found_is_in_the_error(tmp_path: Path):
+    found = {"hate": {"filtered": True, "severity": "high"}}
+    inner = {"code": "ResponsibleAIPolicyViolation", "content_filter_result": found}
+    error = {
+        **{"message": "The prompt was filtered.", "type": None, "param": "prompt", "status": 400},
+        **{"code": "content_filter", "innererror": {**inner, "note": "Some text of a server."}},
+    }
+
+    async def serve(request: web.Request) -> web.Response:
+        return web.json_response({"error": error}, status=400)
+
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", serve)
+    async with serving(app) as url:
+        provider = {"kind": "openai", "base_url": f"{url}/v1", "api_key": "k"}
+        async with running_gateway(tmp_path, url, providers={"azure": provider}) as gateway:
+            body = {"model": "azure/gpt", "messages": [{"role": "user", "content": "Hi"}]}
+            address = f"{gateway.url}/v1/chat/completions"
+            async with gateway.http.post(address, json=body, headers=gateway.bearer()) as answer:
+                told = (await answer.json())["error"]
+    assert (answer.status, told["code"]) == (400, "content_filter")
+    assert told["innererror"] == inner

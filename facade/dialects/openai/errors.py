@@ -46,6 +46,8 @@ def error_object(error: GatewayError) -> dict[str, Any]:
         "param": error.upstream_param or error.param or None,
         "code": error_code(error),
     }
+    if error.upstream_innererror:
+        fields["innererror"] = orjson.Fragment(error.upstream_innererror)
     if error.attempts:
         fields["attempts"] = [attempt_object(attempt) for attempt in error.attempts]
     return fields

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import partial
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import orjson
@@ -20,6 +21,7 @@ from gateway.errors.v1.errors_pb2 import Reason
 from services.common.errors import UpstreamError
 from services.common.text.texts import printable
 from services.inference.providers.context_overflow import CONTEXT_CODES, CONTEXT_WORDS
+from services.inference.providers.filter_findings import render_findings
 from services.inference.providers.redaction import redact
 
 MAX_ERROR_BODY = 64 << 10  # maximum bytes read of an error response
@@ -83,6 +85,7 @@ class _ErrorBody(NamedTuple):
         own_code: the code as the provider wrote it, if it is more specific than the status.
         reason: Google's reason (`google.rpc.ErrorInfo`).
         wait_s: retry delay in seconds, if given (`google.rpc.RetryInfo`).
+        filtered: what Azure's content filter found (`innererror`).
     """
 
     message: str = ""
@@ -92,6 +95,7 @@ class _ErrorBody(NamedTuple):
     param: str = ""
     reason: str = ""
     wait_s: float | None = None
+    filtered: Mapping[str, Any] = MappingProxyType({})
 
 
 def classify(
@@ -311,6 +315,9 @@ def _add_own_words(error: UpstreamError, parsed: _ErrorBody, secrets: Iterable[s
         error.upstream_code = code
     if _is_own_word(parsed.param, secrets):
         error.upstream_param = parsed.param
+    if parsed.filtered and error.reason == errors_pb2.REASON_CONTENT_FILTER:
+        is_word = partial(_is_own_word, secrets=secrets)
+        error.upstream_innererror = render_findings(parsed.filtered, is_word)
 
 
 def _is_own_word(word: str, secrets: tuple[str, ...]) -> bool:
@@ -348,15 +355,17 @@ def _read(body: bytes) -> _ErrorBody:
             message = f"{message}: {raw}"
     inner = value.get("innererror")
     code = value.get("code")
+    filtered: Mapping[str, Any] = {}
     if isinstance(inner, dict) and str(inner.get("code", "")).lower() in _FILTER_CODES:
-        code = inner["code"]
+        code, filtered = inner["code"], inner
     return _ErrorBody(
         message[:_MAX_WORDS],
         _word(value.get("type")),
         _word(code),
-        _own_code(code, "status" in value),
+        _own_code(value.get("code"), "status" in value and not filtered),
         _word(value.get("param")),
         *_details(value.get("details")),
+        filtered,
     )
 
 

@@ -241,6 +241,7 @@ class ErrorDetail(_message.Message):
     HEADERS_FIELD_NUMBER: _builtins.int
     UPSTREAM_REQUEST_ID_FIELD_NUMBER: _builtins.int
     LIMITS_FIELD_NUMBER: _builtins.int
+    UPSTREAM_INNERERROR_FIELD_NUMBER: _builtins.int
     reason: Global___Reason.ValueType
     """Required. The reason."""
     message: _builtins.str
@@ -267,6 +268,10 @@ class ErrorDetail(_message.Message):
     upstream_code_number: _builtins.int
     upstream_request_id: _builtins.str
     """Optional. That provider's id of the request; see `RouteInfo.upstream_request_id`."""
+    upstream_innererror: _builtins.bytes
+    """Optional, with REASON_CONTENT_FILTER. What Azure's filter found in the prompt: the `innererror`
+    of its response, a JSON object in UTF-8 of at most 4 KiB, without free text.
+    """
     @_builtins.property
     def attempts(self) -> _containers.RepeatedCompositeFieldContainer[Global___Attempt]:
         """Optional. Every attempt at a provider, in order; empty if there was none."""
@@ -298,10 +303,11 @@ class ErrorDetail(_message.Message):
         headers: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
         upstream_request_id: _builtins.str = ...,
         limits: _abc.Iterable[_limits_pb2.LimitState] | None = ...,
+        upstream_innererror: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_article_code", b"_article_code", "_retry_after_s", b"_retry_after_s", "_upstream_code_number", b"_upstream_code_number", "article_code", b"article_code", "retry_after_s", b"retry_after_s", "upstream_code_number", b"upstream_code_number"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_article_code", b"_article_code", "_retry_after_s", b"_retry_after_s", "_upstream_code_number", b"_upstream_code_number", "article_code", b"article_code", "attempts", b"attempts", "headers", b"headers", "limits", b"limits", "message", b"message", "param", b"param", "reason", b"reason", "retry_after_s", b"retry_after_s", "upstream_code", b"upstream_code", "upstream_code_number", b"upstream_code_number", "upstream_param", b"upstream_param", "upstream_request_id", b"upstream_request_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_article_code", b"_article_code", "_retry_after_s", b"_retry_after_s", "_upstream_code_number", b"_upstream_code_number", "article_code", b"article_code", "attempts", b"attempts", "headers", b"headers", "limits", b"limits", "message", b"message", "param", b"param", "reason", b"reason", "retry_after_s", b"retry_after_s", "upstream_code", b"upstream_code", "upstream_code_number", b"upstream_code_number", "upstream_innererror", b"upstream_innererror", "upstream_param", b"upstream_param", "upstream_request_id", b"upstream_request_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__article_code: _TypeAlias = _typing.Literal["article_code"]  # noqa: Y015
     _WhichOneofArgType__article_code: _TypeAlias = _typing.Literal["_article_code", b"_article_code"]  # noqa: Y015
