@@ -29,6 +29,7 @@ from services.inference.adaptation.cache import Cache
 from services.inference.adaptation.session import MediaAdaptation
 from services.inference.allowances.admission import Admission
 from services.inference.facts.catalogue import Inputs
+from services.inference.facts.lifecycle import ModelLifecycles
 from services.inference.health_checks import HealthChecks
 from services.inference.limits.fees import Fees
 from services.inference.limits.reservation import Demand
@@ -134,6 +135,7 @@ class Inference:
         self._metrics = InferenceMetrics(counters)
         self._authorizers = Authorizers()
         self._learnt: dict[str, list[str]] = {}
+        self._lifecycles: ModelLifecycles = {}
         self._abilities: dict[tuple[str, str], Inputs] = {}
         self._shown: set[tuple[str, str]] = set()  # models whose abilities were queried
         self._unsupported_urls: set[str] = set()  # addresses of servers
@@ -258,15 +260,17 @@ class Inference:
         asked = self._local()
         if not local_only:
             asked |= self._configured()
-        discovered = await discovery.learn(self._client, asked, self._authorizers)
+        ends: ModelLifecycles = {}
+        discovered = await discovery.learn(self._client, asked, self._authorizers, ends)
         learnt_before = {
             name: self._learnt[name] for name in self._configured() if name in self._learnt
         }
         learnt = learnt_before | discovered
         inputs = await self._abilities_of(asked, discovered)
-        if learnt != self._learnt or inputs != self._abilities:
-            self._learnt = learnt
-            self._abilities = inputs
+        ends = {at: one for at, one in self._lifecycles.items() if at[0] not in discovered} | ends
+        learnt_now = learnt, inputs, ends
+        if learnt_now != (self._learnt, self._abilities, self._lifecycles):
+            self._learnt, self._abilities, self._lifecycles = learnt_now
             self.engine.routes = self._routes()
             log.info("models learnt", extra={"providers": sorted(learnt)})
         if not local_only:
@@ -410,6 +414,7 @@ class Inference:
             self._abilities,
             embedded.embedded_models(),
             _caller_may_use,
+            self._lifecycles,
         )
         return Routes(
             models=models,

@@ -1,10 +1,10 @@
 """Models in Anthropic's format (Format B), and its pagination."""
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 
 import orjson
 
+from facade.dialects.lifecycle import moment, stage
 from facade.dialects.pricing import pricing
 from facade.dialects.queries import parse_limit
 from gateway.conversation.v1.conversation_pb2 import MEDIA_KIND_DOCUMENT, MEDIA_KIND_IMAGE
@@ -62,13 +62,14 @@ def _position(models: Sequence[Model], name: str, parameter: str) -> int:
 
 
 def _model_info(model: Model) -> dict[str, object]:
-    released = datetime.fromtimestamp(model.created_at, UTC)
     return {
         "id": model.name,
         "type": "model",
         "display_name": model.display_name,
-        "created_at": released.isoformat().replace("+00:00", "Z"),
-        "lifecycle": "active",
+        "created_at": moment(model.created_at),
+        "lifecycle": stage(model),
+        "deprecated_at": moment(model.deprecated_at) if model.deprecated_at else None,
+        "retires_at": moment(model.retires_at) if model.retires_at else None,
         "max_input_tokens": model.context_window or None,
         "max_tokens": model.max_output_tokens or None,
         "pricing": pricing(model),

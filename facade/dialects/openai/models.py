@@ -5,6 +5,7 @@ from typing import Any
 
 import orjson
 
+from facade.dialects.lifecycle import day, stage
 from facade.dialects.pricing import caches, pricing, token_pricing
 from gateway.conversation.v1 import conversation_pb2 as conversation
 from gateway.conversation.v1.conversation_pb2 import MediaKind
@@ -34,6 +35,9 @@ def _model(model: Model) -> dict[str, Any]:
         "object": "model",
         "created": model.created_at,
         "owned_by": model.provider,
+        "lifecycle": stage(model),
+        "deprecated_at": day(model.deprecated_at),
+        "shutdown_date": day(model.retires_at),
         "display_name": model.display_name,
         # Unknown values are null.
         "max_input_tokens": model.context_window or None,

@@ -85,7 +85,11 @@ PRESETS: Mapping[str, Preset] = {
         choice_variable="GOOGLE_GENAI_USE_VERTEXAI",
     ),
     "cerebras": Preset("CEREBRAS_API_KEY", "https://api.cerebras.ai/v1"),
-    "cohere": Preset("COHERE_API_KEY", "https://api.cohere.ai/compatibility/v1"),
+    "cohere": Preset(
+        "COHERE_API_KEY",
+        "https://api.cohere.ai/compatibility/v1",
+        other_key_variable="CO_API_KEY",
+    ),
     "dashscope": Preset(
         "DASHSCOPE_API_KEY", "https://dashscope-intl.aliyuncs.com/compatible-mode/v1"
     ),
@@ -101,7 +105,9 @@ PRESETS: Mapping[str, Preset] = {
     "moonshot": Preset("MOONSHOT_API_KEY", "https://api.moonshot.ai/v1"),
     "nvidia": Preset("NVIDIA_API_KEY", "https://integrate.api.nvidia.com/v1"),
     "openrouter": Preset("OPENROUTER_API_KEY", "https://openrouter.ai/api/v1"),
-    "perplexity": Preset("PERPLEXITY_API_KEY", "https://api.perplexity.ai"),
+    "perplexity": Preset(
+        "PERPLEXITY_API_KEY", "https://api.perplexity.ai", other_key_variable="PPLX_API_KEY"
+    ),
     "sambanova": Preset("SAMBANOVA_API_KEY", "https://api.sambanova.ai/v1"),
     "together": Preset("TOGETHER_API_KEY", "https://api.together.xyz/v1"),
     "xai": Preset("XAI_API_KEY", "https://api.x.ai/v1"),

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping, Sequence
+from datetime import date
 from decimal import Decimal
 from typing import Annotated, Any, Literal, Self
 
@@ -344,6 +345,15 @@ class Model(Section):
         [],
         "models that `auto` may try, in order; for embeddings, only those with the same "
         "vector_space",
+    )
+    deprecated_at: date | None = setting(
+        None,
+        "when the model was or will be deprecated, for lists of models; default: as its provider "
+        "says, as the next",
+        example="2026-01-31",
+    )
+    retires_at: date | None = setting(
+        None, "when the model is or will be removed", example="2026-12-31"
     )
     vector_space: Name | None = setting(
         None,

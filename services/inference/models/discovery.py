@@ -6,7 +6,7 @@ The models of local servers are queried periodically in the background.
 import asyncio
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import orjson
@@ -17,6 +17,7 @@ from services.common.errors import GatewayError
 from services.common.settings import SANDBOX, Provider, Server
 from services.common.settings.clouds import BEDROCK, VERTEX
 from services.inference.facts import base_urls
+from services.inference.facts.lifecycle import NO_END, ModelLifecycle, ModelLifecycles, lifecycle_of
 from services.inference.providers import anthropic, gemini, openai, vertex
 from services.inference.providers.bedrock import listing
 from services.inference.providers.credentials.authorizers import Authorizers
@@ -58,6 +59,7 @@ async def learn(
     client: http.Client,
     providers: Mapping[str, Provider],
     authorizers: Authorizers | None = None,
+    lifecycles: ModelLifecycles | None = None,
 ) -> dict[str, list[str]]:
     """Return the model names of each provider that responds.
 
@@ -65,11 +67,12 @@ async def learn(
         client: sends the requests.
         providers: the providers by name.
         authorizers: authorize the requests to clouds; new ones if None.
+        lifecycles: gets the dates of models by provider and name, if the provider says them.
     """
     authorizers = authorizers or Authorizers()
     listed = await asyncio.gather(
         *(
-            _models_of(client, one, authorizers.of(name, one, one.key()))
+            _models_of(client, name, one, authorizers.of(name, one, one.key()), lifecycles)
             for name, one in providers.items()
         )
     )
@@ -79,7 +82,11 @@ async def learn(
 
 
 async def _models_of(
-    client: http.Client, provider: Provider, authorize: Authorize | None
+    client: http.Client,
+    name: str,
+    provider: Provider,
+    authorize: Authorize | None,
+    lifecycles: ModelLifecycles | None,
 ) -> list[str] | None:
     if provider.kind == SANDBOX or provider.missing_key():
         return None
@@ -97,8 +104,20 @@ async def _models_of(
         return None
     match listed:
         case {"data": [*models]}:
+            if lifecycles is not None:
+                lifecycles.update(_lifecycles(name, models))
             return _names(models, "id")
     return None
+
+
+def _lifecycles(
+    provider: str, models: list[Any]
+) -> Iterator[tuple[tuple[str, str], ModelLifecycle]]:
+    """Yield the models of a list that end, with their dates."""
+    for model in models[:_MAX_MODELS]:
+        if isinstance(model, dict) and (lifecycle := lifecycle_of(model)) != NO_END:
+            for name in _names([model], "id"):
+                yield (provider, name), lifecycle
 
 
 async def _gemini_models(

@@ -26,6 +26,7 @@ from services.common.text.texts import MAX_NAME, quoted
 from services.inference.allowances.needs import RequestLimits, subject_id
 from services.inference.facts import catalogue
 from services.inference.facts.catalogue import MEDIA, Abilities, Inputs, ModelInfo
+from services.inference.facts.lifecycle import NO_END, ModelLifecycle, seconds_of
 from services.inference.facts.model_hints import NamesByLikeness, missing_provider
 from services.inference.providers.adapter_keys import adapter_key
 from services.inference.providers.base import Deployments, Target
@@ -56,6 +57,7 @@ class Models:
         abilities: media that models of local servers read, as reported by the servers.
         embedded: the gateway's own models, by their names behind `embedded/`.
         may_name: returns whether an error may name a model to the current caller.
+        lifecycles: when models end, by provider and the provider's name, as their providers say.
     """
 
     def __init__(
@@ -67,8 +69,10 @@ class Models:
         abilities: Abilities = MappingProxyType({}),
         embedded: Mapping[str, ModelInfo] = MappingProxyType({}),
         may_name: Callable[[str], bool] = lambda _: True,
+        lifecycles: Mapping[tuple[str, str], ModelLifecycle] = MappingProxyType({}),
     ) -> None:
         self._may_name = may_name
+        self._lifecycles = lifecycles
         # By provider kind; these providers have no other models.
         self._own = {settings.SANDBOX: sandbox, EMBEDDED: embedded}
         self._abilities = abilities
@@ -353,6 +357,7 @@ class Models:
         model = self.configured(target.name)
         if model is not None:
             facts = _overridden(facts, model)
+        lifecycle = self._lifecycle(target, model)
         return inference_pb2.Model(
             name=target.name,
             display_name=facts.display_name or target.name,
@@ -364,7 +369,21 @@ class Models:
             thinking=facts.thinking,
             structured_output=facts.structured_output,
             efforts=target.efforts,
+            deprecated_at=lifecycle.deprecated_at,
+            retires_at=lifecycle.retires_at,
+            retired=lifecycle.is_retired,
         )
+
+    def _lifecycle(self, target: Target, model: settings.Model | None) -> ModelLifecycle:
+        """Return when a model ends: as the settings say, or else its provider."""
+        lifecycle = self._lifecycles.get((target.provider, target.upstream), NO_END)
+        if model is None:
+            return lifecycle
+        if model.deprecated_at:
+            lifecycle = lifecycle._replace(deprecated_at=seconds_of(model.deprecated_at))
+        if model.retires_at:
+            lifecycle = lifecycle._replace(retires_at=seconds_of(model.retires_at))
+        return lifecycle
 
 
 def _overridden(facts: ModelInfo, model: settings.Model) -> ModelInfo:

@@ -44,6 +44,8 @@ def test_a_model_has_its_known_facts():
         "display_name": "Fast",
         "created_at": "2023-11-14T22:13:20Z",
         "lifecycle": "active",
+        "deprecated_at": None,
+        "retires_at": None,
         "max_input_tokens": 128_000,
         "max_tokens": 16_384,
         "pricing": None,
