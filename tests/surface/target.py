@@ -18,6 +18,7 @@ from tests.surface.outcomes import Json, Sent
 from tests.surface.samples import DOCUMENT_FILE, PDF, PICTURE_FILE
 from tests.upstream.app import create_app
 from tests.upstream.log import RequestLog
+from tests.upstream.vertex.tokens import ServiceAccount
 
 MODELS = {
     "openai": "openai/echo",
@@ -26,6 +27,7 @@ MODELS = {
     "anthropic": "anthropic/echo",
     "gemini": "gemini/echo",
     "bedrock": "bedrock/anthropic.echo",
+    "vertex": "vertex/gemini-echo",
 }
 PATHS = {
     "chat": "/beta/v1/chat/completions",
@@ -75,8 +77,11 @@ def _listed(header: str) -> list[str]:
 @asynccontextmanager
 async def surface_gateway(folder: Path) -> AsyncIterator[Target]:
     """Run a gateway in front of providers, of which those at `localhost` are the makers' own."""
-    log = RequestLog()
-    async with serving(create_app(log)) as upstream:
+    log, account = RequestLog(), ServiceAccount()
+    async with serving(create_app(log, account=account)) as upstream:
+        file = folder.parent / f"{folder.name}-account.json"
+        file.write_text(account.file(f"{upstream}/token"))
+        vertex = {"kind": "vertex", "base_url": upstream, "project": "p"}
         port = urlsplit(upstream).port
         makers = f"http://localhost:{port}"
         providers: dict[str, dict[str, Any]] = {
@@ -94,6 +99,8 @@ async def surface_gateway(folder: Path) -> AsyncIterator[Target]:
         with patch.object(catalogue, "_SERVERS", [*servers, *catalogue._SERVERS]):
             common = {"api_key": "k", "fetches_urls": True}
             settings = {name: {**one, **common} for name, one in providers.items()}
+            # Its requests have a token in place of the key.
+            settings["vertex"] = {**vertex, "credentials_file": str(file), "fetches_urls": True}
             async with running_gateway(folder, upstream, providers=settings) as gateway:
                 files = {
                     PICTURE_FILE: await _stored(gateway, "picture.png", png(7, 5)),
