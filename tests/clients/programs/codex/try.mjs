@@ -11,9 +11,12 @@ const folder = mkdtempSync(join(tmpdir(), "codex-"));
 const lastMessage = join(folder, "last-message.txt");
 const program = join(import.meta.dirname, "node_modules", ".bin", "codex");
 const server = `{command="${process.execPath}", args=["${join(import.meta.dirname, "..", "notes.mjs")}"]}`;
-const provider = `{name="gateway", base_url="${address}/beta/v1", env_key="GATEWAY_KEY"}`;
+const GATEWAY = "gateway";
+// Of a provider with this name it expects that it compacts conversations.
+const OPENAI = "OpenAI";
+const provider = (name) => `{name="${name}", base_url="${address}/beta/v1", env_key="GATEWAY_KEY"}`;
 
-function start(model, prompt, options = [], apiKey = key) {
+function start(model, prompt, options = [], apiKey = key, name = GATEWAY) {
   rmSync(lastMessage, { force: true });
   const done = spawnSync(
     program,
@@ -21,7 +24,7 @@ function start(model, prompt, options = [], apiKey = key) {
       ...["exec", ...options, "--json", "--skip-git-repo-check", "-m", model],
       ...["--output-last-message", lastMessage],
       ...["--dangerously-bypass-approvals-and-sandbox"],
-      ...["-c", `model_providers.gateway=${provider}`, "-c", 'model_provider="gateway"'],
+      ...["-c", `model_providers.gateway=${provider(name)}`, "-c", 'model_provider="gateway"'],
       // Nothing is asked of OpenAI's servers.
       ...["-c", "analytics.enabled=false", "-c", "check_for_update_on_startup=false"],
       prompt,
@@ -112,14 +115,27 @@ const namespaces = {
     said(done);
     check(compactions() === before + 1, done);
   },
+  remoteCompaction: (model) => {
+    start(model, `my dog is called Rex: ${longText}`, withNotes, key, OPENAI);
+    const before = compactions();
+    const small = ["-c", "model_auto_compact_token_limit=36000", ...withNotes];
+    const done = start(model, "thank you", ["resume", "--last", ...small], key, OPENAI);
+    check(said(done).includes("thank you"), done);
+    check(compactions() === before + 1, done);
+    // What it keeps is the gateway's summary, which only the gateway reads.
+    check(sessions().includes('"encrypted_content":"gwall1.'), done);
+  },
 };
 
 // The number of compactions in all sessions.
 function compactions() {
-  const sessions = join(folder, ".codex", "sessions");
-  const files = readdirSync(sessions, { recursive: true }).filter((one) => one.endsWith(".jsonl"));
-  const texts = files.map((file) => readFileSync(join(sessions, file), "utf8"));
-  return texts.join("").split('"type":"compacted"').length - 1;
+  return sessions().split('"type":"compacted"').length - 1;
+}
+
+function sessions() {
+  const kept = join(folder, ".codex", "sessions");
+  const files = readdirSync(kept, { recursive: true }).filter((one) => one.endsWith(".jsonl"));
+  return files.map((file) => readFileSync(join(kept, file), "utf8")).join("");
 }
 
 // Models that it knows by name find such tools by a search that it runs.
