@@ -14,7 +14,7 @@ from services.common.grpc.authentication import caller
 from services.common.messages.large_request import LargeRequest
 from services.common.messages.lazy_request import LazyRequest
 from services.inference import embeddings, forwarding, tasks
-from services.inference.compaction.answers import CompactedAnswers, asks_to_compact
+from services.inference.compaction.answers import CompactedAnswers
 from services.inference.limits.label_limits import LabelLimits
 from services.inference.limits.limiter import Limiter
 from services.inference.limits.named_models import check_models
@@ -187,7 +187,8 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
         context: grpc.aio.ServicerContext[Any, Any],
     ) -> Engine | CompactedAnswers | DirectedAnswers:
         """Return what answers a request; an answer that compacts its conversation is not cached."""
-        if asks_to_compact(request):
+        inner = request.request if isinstance(request, LazyRequest) else request
+        if inner.HasField("compaction"):
             return self._compacted
         if self._cache is None:
             return self._engine

@@ -36,6 +36,7 @@ OWNED = {
     *("article_operations", "article_sessions", "article_group_members", "article_usage"),
     *("memories", "memory_owners", "memory_facts", "responses"),
     *("conversations", "request_log", "usage_records", "usage_days", "usage_hours"),
+    *("chat_completions", "chat_completion_contents"),
     *("usage_label_days", "batches", "batch_tasks"),
 }
 ADMIN_KEY = make_admin_key(bytes(32))
@@ -82,7 +83,7 @@ async def fill(user: User, groups: Iterable[int]) -> Mapping[str, Any]:
         answer = await user.chat("My name is Robin.", memory_config=config, **labels, **memory)
         assert answer.status == 200, answer
     response = await user.response("Hello there")
-    assert (await user.chat("cache me")).status == 200
+    assert (await user.chat("cache me", store=True)).status == 200
     conversation = await user.create_conversation()
     assert (await user.add_item(conversation, "an item")).status == 200
     assert (await user.message_batch("Hello")).status == 200
@@ -214,6 +215,7 @@ async def test_one_user_is_erased_and_another_is_not(
             },
             **{"documents": 2, "sessions": 1, "requests": 1, "memberships": 1, "conversions": 1},
             **{
+                "chat_completions": 1,
                 "facts": 1,
                 "cached_answers": 1,
                 "logged_requests": len(log["data"]),
@@ -223,6 +225,7 @@ async def test_one_user_is_erased_and_another_is_not(
         sizes = {kind: one["bytes"] for kind, one in erasure["removed"].items() if one["bytes"]}
         assert sizes.keys() == {
             *("files", "memories", "responses", "conversations", "documents"),
+            "chat_completions",
             *("conversions", "cached_answers", "logged_requests"),
         }
         assert (sizes["files"], sizes["conversions"]) == (27, 4)

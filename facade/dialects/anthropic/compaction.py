@@ -4,7 +4,7 @@ Source: Anthropic's documentation, "Compaction".
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 from gateway.inference.v1.inference_pb2 import Compaction, GenerateRequest
 from services.common.errors import invalid
@@ -38,14 +38,14 @@ def set_compaction(request: GenerateRequest, fields: Mapping[str, Any], prefix: 
                     request.compaction.threshold_tokens = _trigger(edit.get("trigger"), path)
                     request.compaction.pauses = edit.get("pause_after_compaction") is True
                     request.compaction.instructions = _text(edit.get("instructions"))
-    match fields.get(COMPACTION):
-        case {"type": "summarize"} as config:
-            request.compaction.Clear()
-            request.compaction.mode = Compaction.MODE_ONLY
-            request.compaction.instructions = _text(config.get("instructions"))
+    config = fields.get(COMPACTION)
+    if is_summarizing(config):
+        request.compaction.Clear()
+        request.compaction.mode = Compaction.MODE_ONLY
+        request.compaction.instructions = _text(config.get("instructions"))
 
 
-def is_summarizing(compaction: object) -> bool:
+def is_summarizing(compaction: object) -> TypeGuard[dict[str, Any]]:
     """Return whether a value of `compaction` is one that the gateway understands."""
     return isinstance(compaction, dict) and compaction.get("type") == "summarize"
 

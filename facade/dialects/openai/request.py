@@ -13,7 +13,7 @@ from facade.dialects.openai.formats import FORMATS, has_schema, set_format
 from facade.dialects.openai.functions import set_functions
 from facade.dialects.openai.messages import add_messages
 from facade.dialects.openai.plain import beginning, plain_request
-from facade.dialects.openai.storing import is_stored, take_stored
+from facade.dialects.openai.storing import STORE, take_stored
 from facade.dialects.openai.tools import add_tools, read_choice, set_tool_choice
 from facade.dialects.openai.types import (
     ChatParameters,
@@ -25,7 +25,7 @@ from facade.dialects.openai.types import (
 from facade.dialects.openai.unknown_fields import keep_request_fields, keep_stream_options
 from facade.dialects.openai.verbatim import PartialChatRequest, verbatim_of
 from facade.dialects.openai.web_search import web_search
-from facade.dialects.parsed_request import ParsedRequest
+from facade.dialects.parsed_request import ParsedRequest, StoredChat
 from facade.dialects.paths import SourceMap
 from facade.dialects.steps import check_step, given_fields, keep_difference
 from facade.dialects.validation import check, exact_json, validate
@@ -86,8 +86,7 @@ def parse_chat(body: bytes, *, lazily: bool = False) -> ParsedRequest:
     if lazy is None:
         if wire.model_extra and has_chain(wire, _MODELS):
             take_chain(wire, _MODELS, wire.model, None, source_map)
-        labelling = dict(wire.model_extra or {})
-        stored = take_stored(wire)
+        stored, labelling = _taken(wire)
         request = _parameters(wire, "")
         request.model = wire.model
         are_functions = _calls_functions(wire)
@@ -121,6 +120,15 @@ def parse_chat(body: bytes, *, lazily: bool = False) -> ParsedRequest:
     return parsed
 
 
+def _taken(wire: ChatRequest) -> tuple[StoredChat | None, Mapping[str, Any] | None]:
+    """Return what is stored of a chat, if anything, and its fields without a name."""
+    further = wire.model_extra
+    if not further or further.get(STORE) is not True:
+        return None, further
+    labelling = dict(further)
+    return take_stored(wire, further), labelling
+
+
 def _set_labels(parsed: ParsedRequest, further: Mapping[str, Any]) -> None:
     """Set what the fields without a canonical name say of the caller; they are not validated."""
     metadata, safety_identifier = further.get("metadata"), further.get("safety_identifier")
@@ -142,7 +150,7 @@ def _is_plain(wire: ChatRequest) -> bool:
         and wire.web_search_options is None
         and not _calls_functions(wire)
         and not has_chain(wire, _MODELS)
-        and not is_stored(wire)
+        and not (wire.model_extra and wire.model_extra.get(STORE) is True)
     )
 
 

@@ -1,6 +1,6 @@
 """Chats that are stored: `store: true`, with `metadata`. Pure."""
 
-from typing import Final
+from typing import Any, Final
 
 from pydantic import TypeAdapter
 
@@ -9,28 +9,22 @@ from facade.dialects.parsed_request import StoredChat
 from facade.dialects.responses.types import Metadata
 from facade.dialects.validation import check, write_json
 
-_STORE: Final = "store"
+STORE: Final = "store"
 _METADATA: Final = "metadata"
 _NOTES: TypeAdapter[dict[str, str]] = TypeAdapter(Metadata)
 
 
-def is_stored(wire: ChatRequest) -> bool:
-    """Return whether a chat is to be stored."""
-    return bool(wire.model_extra) and wire.model_extra.get(_STORE) is True
-
-
-def take_stored(wire: ChatRequest) -> StoredChat | None:
+def take_stored(wire: ChatRequest, further: dict[str, Any]) -> StoredChat:
     """Return what is stored of a chat; its fields are removed, as no provider stores it.
 
-    None for a chat that is not stored, which keeps its fields.
+    Args:
+        wire: the chat.
+        further: its fields without a name; modified.
 
     Raises:
         GatewayError: invalid, for metadata other than a few short texts.
     """
-    further = wire.model_extra
-    if not further or further.get(_STORE) is not True:
-        return None
-    del further[_STORE]
+    del further[STORE]
     notes = further.pop(_METADATA, None)
     metadata = {} if notes is None else check(_NOTES, notes, _METADATA)
     return StoredChat(write_json(wire.messages, "messages").decode(), metadata)

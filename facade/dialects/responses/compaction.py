@@ -10,7 +10,6 @@ import orjson
 
 from facade.dialects.json_schemas import NAME, OBJECT, UNIX_SECONDS, NamedSchema, array, open_object
 from facade.dialects.parsed_request import ParsedRequest
-from facade.dialects.responses.items import TRIGGER
 from facade.dialects.responses.response import usage_object
 from facade.dialects.responses.unknown_fields import native_fields
 from gateway.inference.v1.inference_pb2 import Compaction, GenerateRequest, GenerateResponse
@@ -53,24 +52,6 @@ def set_threshold(request: GenerateRequest, management: object, prefix: str) -> 
                 path = f"{prefix}{CONTEXT_MANAGEMENT}[{index}].compact_threshold"
                 request.compaction.mode = Compaction.MODE_THRESHOLD
                 request.compaction.threshold_tokens = _tokens(entry.get("compact_threshold"), path)
-
-
-def set_trigger(request: GenerateRequest, items: object) -> None:
-    """Set that a conversation is compacted and not answered, if its last item says so.
-
-    Raises:
-        GatewayError: invalid, such an item is not the last one.
-    """
-    if not isinstance(items, list):
-        return
-    triggers = [index for index, item in enumerate(items) if item.get("type") == TRIGGER]
-    if not triggers:
-        return
-    if triggers[0] != len(items) - 1:
-        path = f"input[{triggers[0]}]"
-        raise invalid(path, f"{path}: a {TRIGGER} must be the last item")
-    request.compaction.Clear()
-    request.compaction.mode = Compaction.MODE_ONLY
 
 
 def check_compact(parsed: ParsedRequest) -> None:

@@ -54,7 +54,10 @@ def messages_of_items(items: Sequence[bytes]) -> list[Message]:
         GatewayError: invalid, naming the field below `input`.
     """
     messages: list[Message] = []
-    add_items(messages, read(_ITEMS, b"[%b]" % b",".join(items)), "input", SourceMap())
+    given = read(_ITEMS, b"[%b]" % b",".join(items))
+    # The trigger of an earlier request is no part of its conversation.
+    others = [item for item in given[:-1] if item.get("type") != TRIGGER]
+    add_items(messages, [*others, *given[-1:]], "input", SourceMap())
     return messages
 
 
@@ -100,6 +103,8 @@ def add_items(
     for index, item in enumerate(items):
         if index < replaced and item.get("role") not in _INSTRUCTING:
             continue
+        if item.get("type") == TRIGGER and index != len(items) - 1:
+            raise invalid(f"{path}[{index}]", f"{path}[{index}]: a {TRIGGER} must be the last item")
         conversation_.add(cast("dict[str, Any]", item), index, f"{path}[{index}]")
 
 

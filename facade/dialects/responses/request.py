@@ -13,8 +13,8 @@ from facade.dialects.openai.formats import FORMATS, set_format
 from facade.dialects.openai.tools import set_tool_choice
 from facade.dialects.parsed_request import ParsedRequest
 from facade.dialects.paths import SourceMap
-from facade.dialects.responses.compaction import set_trigger
 from facade.dialects.responses.items import (
+    TRIGGER,
     add_input,
     add_instructions,
     check_not_empty,
@@ -54,7 +54,7 @@ from facade.dialects.verbatim import (
     VerbatimRequest,
 )
 from gateway.conversation.v1.conversation_pb2 import DIALECT_RESPONSES, Message
-from gateway.inference.v1.inference_pb2 import GenerateRequest
+from gateway.inference.v1.inference_pb2 import Compaction, GenerateRequest
 from services.common import ids
 from services.common.errors import invalid
 from services.common.messages.plain_message import PlainMessage, PlainRequest
@@ -224,7 +224,9 @@ def _add_messages(wire: ResponseRequest, source_map: SourceMap, request: Generat
     if wire.instructions:
         add_instructions(messages, wire.instructions, source_map)
     add_input(messages, wire.input or [], "input", source_map)
-    set_trigger(request, wire.input)
+    if isinstance(wire.input, list) and wire.input and wire.input[-1].get("type") == TRIGGER:
+        request.compaction.Clear()
+        request.compaction.mode = Compaction.MODE_ONLY
     set_lifetimes(messages, (wire.model_extra or {}).get(OPTIONS))
     request.messages.extend(messages)
 

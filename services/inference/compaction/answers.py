@@ -101,12 +101,6 @@ class _Compacted(NamedTuple):
     request: GenerateRequest
 
 
-def asks_to_compact(sent: Request) -> bool:
-    """Return whether a request compacts its conversation."""
-    request = sent.request if isinstance(sent, LazyRequest) else sent
-    return request.HasField("compaction")
-
-
 class CompactedAnswers:
     """An engine that compacts conversations.
 
