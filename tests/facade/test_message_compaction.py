@@ -81,7 +81,7 @@ async def test_a_long_conversation_is_compacted_first(served: Served, model: str
     )
     assert [block.type for block in made.content[:2]] == ["compaction", "text"]
     assert "Rex" in made.content[0].content
-    summarising, answering = (orjson.dumps(one.body).decode() for one in served.log.entries[-2:])
+    summarising, answering = (orjson.dumps(one.body).decode() for one in [*served.log.entries][-2:])
     assert "Why?" in summarising and "11.4 kg" in summarising
     assert SUMMARY in answering and "Be brief." in answering and "toolu_1" not in answering
     blocks = [block.model_dump(exclude_none=True) for block in made.content[:2]]
