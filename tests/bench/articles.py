@@ -159,8 +159,7 @@ class _Writer:
     async def write_paper(self) -> None:
         """Write a paper into the empty document."""
         entries = [
-            f"@book{{k{n}, author = {{Author, A. and B, C.}}, title = {{On {n}}}, "
-            f"year = {1900 + n}}}"
+            f"@book{{k{n}, author = {{Author, A. and B, C.}}, title = {{On {n}}}, year = 1900}}"
             for n in range(_REFERENCES)
         ]
         library = ImportReferences(format=BIBLIOGRAPHY_FORMAT_BIBTEX, text="\n".join(entries))
