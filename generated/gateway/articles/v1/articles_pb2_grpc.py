@@ -511,7 +511,8 @@ class ArticleEditorServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ReverseEdit(self, request, context):
-        """Undoes the caller's last edit, or redoes what the caller undid last, as a new edit.
+        """Undoes the caller's last edit, or redoes what the caller undid last, as a new edit. The edits of each
+        client of a user's (CreateSessionRequest.client_id), and those without one, are apart.
 
         Statuses: OK, and those of sessions. ABORTED (40903: a block of the edit has changed since;
         40904: there is nothing to undo or redo).

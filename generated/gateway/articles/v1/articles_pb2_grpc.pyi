@@ -205,7 +205,8 @@ class ArticleEditorServiceStub:
     Statuses: OK, INVALID_ARGUMENT (40003: the limit), and those of sessions.
     """
     ReverseEdit: _grpc.UnaryUnaryMultiCallable[_articles_pb2.ReverseEditRequest, _articles_pb2.ReverseEditResponse]
-    """Undoes the caller's last edit, or redoes what the caller undid last, as a new edit.
+    """Undoes the caller's last edit, or redoes what the caller undid last, as a new edit. The edits of each
+    client of a user's (CreateSessionRequest.client_id), and those without one, are apart.
 
     Statuses: OK, and those of sessions. ABORTED (40903: a block of the edit has changed since;
     40904: there is nothing to undo or redo).
@@ -451,7 +452,8 @@ class ArticleEditorServiceAsyncStub(ArticleEditorServiceStub):
     Statuses: OK, INVALID_ARGUMENT (40003: the limit), and those of sessions.
     """
     ReverseEdit: _aio.UnaryUnaryMultiCallable[_articles_pb2.ReverseEditRequest, _articles_pb2.ReverseEditResponse]  # type: ignore[assignment]
-    """Undoes the caller's last edit, or redoes what the caller undid last, as a new edit.
+    """Undoes the caller's last edit, or redoes what the caller undid last, as a new edit. The edits of each
+    client of a user's (CreateSessionRequest.client_id), and those without one, are apart.
 
     Statuses: OK, and those of sessions. ABORTED (40903: a block of the edit has changed since;
     40904: there is nothing to undo or redo).
@@ -844,7 +846,8 @@ class ArticleEditorServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _articles_pb2.ReverseEditRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_articles_pb2.ReverseEditResponse, _abc.Awaitable[_articles_pb2.ReverseEditResponse]]:
-        """Undoes the caller's last edit, or redoes what the caller undid last, as a new edit.
+        """Undoes the caller's last edit, or redoes what the caller undid last, as a new edit. The edits of each
+        client of a user's (CreateSessionRequest.client_id), and those without one, are apart.
 
         Statuses: OK, and those of sessions. ABORTED (40903: a block of the edit has changed since;
         40904: there is nothing to undo or redo).
