@@ -27,6 +27,20 @@ await run({
     const deleted = await openai.files.delete(created.id);
     return { created, retrieved, content, deleted };
   },
+  openaiUploads: async () => {
+    const fields = { filename: "a.txt", mime_type: "text/plain", purpose: "user_data" };
+    const begun = await openai.uploads.create({ ...fields, bytes: 6 });
+    const parts = [];
+    for (const content of ["def", "abc"]) {
+      const data = await openaiFile(Buffer.from(content), "part");
+      parts.push((await openai.uploads.parts.create(begun.id, { data })).id);
+    }
+    const completed = await openai.uploads.complete(begun.id, { part_ids: parts.reverse() });
+    const content = await text(openai.files.content(completed.file.id));
+    const other = await openai.uploads.create({ ...fields, bytes: 1 });
+    const cancelled = await openai.uploads.cancel(other.id);
+    return { begun, completed, content, cancelled };
+  },
   openaiPages: async () => {
     await clear();
     const made = [];

@@ -23,6 +23,17 @@ def test_openais_calls(results: Results) -> None:
     assert got["deleted"] == {"object": "file", "id": created["id"], "deleted": True}
 
 
+def test_openais_uploads_in_parts(results: Results) -> None:
+    got = value(results, "openaiUploads")
+    assert (got["begun"]["status"], got["cancelled"]["status"]) == ("pending", "cancelled")
+    assert got["completed"] == {
+        **got["begun"],
+        "status": "completed",
+        "file": got["completed"]["file"],
+    }
+    assert (got["completed"]["file"]["bytes"], got["content"]) == (6, "abcdef")
+
+
 def test_anthropics_calls(results: Results) -> None:
     got = value(results, "anthropic")
     uploaded = got["uploaded"]

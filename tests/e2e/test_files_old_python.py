@@ -38,6 +38,12 @@ def test_every_call_gives_what_was_made(results: dict[str, Any], sdk: str) -> No
     assert got["deleted"]["id"] == got["made"]["id"]
 
 
+def test_parts_become_a_file(results: dict[str, Any]) -> None:
+    assert "value" in results["openai_uploads"], results["openai_uploads"]
+    got = results["openai_uploads"]["value"]
+    assert (got["uploaded"]["status"], got["same"]) == ("completed", True)
+
+
 def test_an_expiry_in_brackets_is_kept(results: dict[str, Any]) -> None:
     made = results["openai"]["value"]["made"]
     assert made["expires_at"] == made["created_at"] + 3600

@@ -1,6 +1,7 @@
 """A user of a running gateway: files, documents and memories over HTTP."""
 
 import io
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,6 +53,24 @@ class User:
         form.add_field("purpose", "assistants")
         form.add_field("file", io.BytesIO(content), filename=filename)
         return await self._call("POST", f"{BETA}/files", self._bearer, data=form)
+
+    async def begin_upload(self, size: int) -> Answer:
+        fields = {"filename": "a.txt", "mime_type": "text/plain", "purpose": "user_data"}
+        body = {**fields, "bytes": size}
+        return await self._call("POST", f"{BETA}/uploads", self._bearer, json=body)
+
+    async def add_part(self, upload_id: str, content: bytes) -> Answer:
+        form = aiohttp.FormData()
+        form.add_field("data", io.BytesIO(content), filename="part")
+        path = f"{BETA}/uploads/{upload_id}/parts"
+        return await self._call("POST", path, self._bearer, data=form)
+
+    async def complete_upload(self, upload_id: str, part_ids: Sequence[str]) -> Answer:
+        path = f"{BETA}/uploads/{upload_id}/complete"
+        return await self._call("POST", path, self._bearer, json={"part_ids": part_ids})
+
+    async def cancel_upload(self, upload_id: str) -> Answer:
+        return await self._call("POST", f"{BETA}/uploads/{upload_id}/cancel", self._bearer)
 
     async def files(self) -> Answer:
         return await self._call("GET", f"{BETA}/files", self._bearer)

@@ -77,6 +77,8 @@ async def create_user(gateway: Gateway, name: str) -> tuple[str, User]:
 async def fill(user: User, groups: Iterable[int]) -> Mapping[str, Any]:
     """Have something of every kind stored of a user; return what names it."""
     uploads = [await user.upload(b"content %d" % number) for number in range(3)]
+    upload_id = (await user.begin_upload(8)).body["id"]
+    assert (await user.add_part(upload_id, b"part")).status == 200
     for memory in ({"memory_id": "diary"}, {"memory_id": "plans"}, {}):
         config = {"personal_memory": True}
         labels = {"user": "end-user", "metadata": {"project": "a"}}

@@ -38,6 +38,20 @@ def openai_calls() -> Any:
     }
 
 
+def openai_uploads() -> Any:
+    uploaded = OPENAI.uploads.upload_file_chunked(
+        file=CONTENT,
+        filename="a.bin",
+        bytes=len(CONTENT),
+        mime_type="application/x-notes",
+        purpose="batch",
+        part_size=300_000,
+    )
+    assert uploaded.file is not None
+    same = OPENAI.files.content(uploaded.file.id).read() == CONTENT
+    return {"uploaded": uploaded.to_dict(), "same": same}
+
+
 def openai_pages() -> Any:
     clear()
     files = OPENAI.files
@@ -74,6 +88,7 @@ def anthropic_pages() -> Any:
 STEPS: dict[str, Callable[[], Any]] = {
     "openai": openai_calls,
     "openai_pages": openai_pages,
+    "openai_uploads": openai_uploads,
     "anthropic": anthropic_calls,
     "anthropic_pages": anthropic_pages,
     "openai_too_large": lambda: OPENAI.files.create(file=("a", LARGE), purpose="batch"),

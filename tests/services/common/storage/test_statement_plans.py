@@ -158,6 +158,10 @@ async def do_what_is_rare(user: User) -> None:
     await user.files()
     uploaded = await user.upload(b"content")
     await user.delete_file(uploaded.body["id"])
+    upload = (await user.begin_upload(4)).body["id"]
+    part = await user.add_part(upload, b"part")
+    await user.complete_upload(upload, [part.body["id"]])
+    await user.cancel_upload((await user.begin_upload(4)).body["id"])
     await user.turns("talk-0")
     await user.delete_memory("talk-0")
     conversation = await user.create_conversation()
@@ -184,6 +188,8 @@ def fake(column: Column[Any], number: int) -> Any:
     """
     now_ms = int(time.time() * 1000) + number
     match column.table.name, column.name:
+        case "uploads", "status":
+            return "pending"
         case _, name if name in _CHECKED:
             return _CHECKED[name]
         case _, name if name.endswith("_ms"):
