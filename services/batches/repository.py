@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from sqlalchemy import ColumnElement, Row, Table, and_, delete, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Row, Table, and_, delete, func, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from gateway.batches.v1.batches_pb2 import (
@@ -245,11 +245,7 @@ class BatchRepository:
         """Delete some rows of a batch whose time is over; return how many there were."""
         now_ms = self._clock.now_ms()
         is_over = and_(batches.c.deleted_at_ms > 0, batches.c.deleted_at_ms <= now_ms)
-        is_abandoned = and_(
-            batches.c.state == State.CREATING,
-            batches.c.created_at_ms <= now_ms - _CREATED_WITHIN_MS,
-        )
-        return await delete_some(self._engine, or_(is_over, is_abandoned))
+        return await delete_some(self._engine, is_over)
 
     def _new_row(self, new: NewBatch) -> dict[str, object]:
         request, now_ms = new.request, self._clock.now_ms()
@@ -274,7 +270,8 @@ class BatchRepository:
             "created_at_ms": now_ms,
             "expires_at_ms": now_ms + int(self.limits.window_s * 1000),
             **dict.fromkeys(("started_at_ms", "finalizing_at_ms", "cancelling_at_ms"), 0),
-            **dict.fromkeys(("ended_at_ms", "deleted_at_ms"), 0),
+            "ended_at_ms": 0,
+            "deleted_at_ms": now_ms + _CREATED_WITHIN_MS if request.items else 0,
         }
 
     async def _insert(
@@ -328,7 +325,7 @@ async def delete_some(
     which: ColumnElement[bool],
     on_deleted: Callable[[AsyncConnection], Awaitable[None]] | None = None,
 ) -> int:
-    """Delete some rows of the first batch that `which` selects, or the batch itself.
+    """Delete some rows of a batch that `which` selects, or the batch itself.
 
     Its tasks are deleted first, so that workers can store no more results.
 
@@ -342,7 +339,7 @@ async def delete_some(
     """
 
     async def transact(connection: AsyncConnection) -> int:
-        first = select(batches.c.id).where(which).order_by(batches.c.id).limit(1)
+        first = select(batches.c.id).where(which).limit(1)
         batch_id = await connection.scalar(first)
         if batch_id is None:
             return 0

@@ -20,7 +20,8 @@ from sqlalchemy import (
 
 from services.common.storage.database import metadata
 
-# `metadata`, `headers` and `errors` are JSON. Times are 0 as long as they are not known.
+# `metadata`, `headers` and `errors` are JSON. Times are 0 as long as they are not known; a batch
+# whose requests are being stored is deleted soon unless that is completed.
 batches = Table(
     "batches",
     metadata,
@@ -94,4 +95,5 @@ batch_tasks = Table(
     Column("ends_at_ms", BigInteger, nullable=False),
     Index("ix_batch_tasks_batch_id", "batch_id"),
     Index("ix_batch_tasks_kind", "kind", "id"),
+    Index("ix_batch_tasks_ends_at_ms", "ends_at_ms"),
 )

@@ -53,7 +53,7 @@ async def begin_batch(
     change = (
         update(batches)
         .where(batches.c.id == batch_id)
-        .values(state=State.IN_PROGRESS, total=total, started_at_ms=now_ms)
+        .values(state=State.IN_PROGRESS, total=total, started_at_ms=now_ms, deleted_at_ms=0)
         .returning(batches.c.cancelling_at_ms)
     )
     if not await connection.scalar(change):

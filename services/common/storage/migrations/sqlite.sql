@@ -1035,6 +1035,7 @@ CREATE INDEX ix_articles_group_id ON articles (group_id);
 CREATE INDEX ix_audit_log_at_ms ON audit_log (at_ms, id);
 CREATE INDEX ix_audit_log_subject_id ON audit_log (subject_id, at_ms, id);
 CREATE INDEX ix_batch_tasks_batch_id ON batch_tasks (batch_id);
+CREATE INDEX ix_batch_tasks_ends_at_ms ON batch_tasks (ends_at_ms);
 CREATE INDEX ix_batch_tasks_kind ON batch_tasks (kind, id);
 CREATE INDEX ix_batches_deleted_at_ms ON batches (deleted_at_ms);
 CREATE INDEX ix_batches_user_id ON batches (user_id, dialect, id);

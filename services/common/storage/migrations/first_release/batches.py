@@ -38,6 +38,7 @@ def create() -> None:
     )
     op.create_index("ix_batch_tasks_batch_id", "batch_tasks", ["batch_id"])
     op.create_index("ix_batch_tasks_kind", "batch_tasks", ["kind", "id"])
+    op.create_index("ix_batch_tasks_ends_at_ms", "batch_tasks", ["ends_at_ms"])
 
 
 def _create_batches() -> None:
