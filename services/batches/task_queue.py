@@ -4,7 +4,6 @@ A task is claimed by a lease, and completed in a transaction that also writes wh
 and that fails if another worker holds the task by then.
 """
 
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,7 +16,6 @@ from sqlalchemy import (
     and_,
     case,
     delete,
-    exists,
     func,
     insert,
     literal,
@@ -30,6 +28,7 @@ from gateway.batches.v1.batches_pb2 import BatchOutcome
 from gateway.conversation.v1.conversation_pb2 import Dialect
 from services.batches.records import RequestResult, TaskKind, TaskLostError
 from services.batches.repository import delete_rows
+from services.batches.result_rows import COUNTS, has_result, result_rows, sums
 from services.batches.tables import batch_requests, batch_results, batch_tasks, batches
 from services.batches.task_rows import begin_batch, set_finalizing
 from services.common import ids
@@ -44,13 +43,6 @@ SMALL = 64 << 10
 _FREE = {"holder": "", "ends_at_ms": 0}
 _INSERT_RESULT = insert(batch_results)
 _INSERT_REQUEST = insert(batch_requests)
-# The columns of a result, and those of a batch that are sums of its results.
-_COUNTS = {
-    BatchOutcome.BATCH_OUTCOME_SUCCEEDED: "succeeded",
-    BatchOutcome.BATCH_OUTCOME_ERRORED: "errored",
-    BatchOutcome.BATCH_OUTCOME_CANCELLED: "cancelled",
-    BatchOutcome.BATCH_OUTCOME_EXPIRED: "expired",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,10 +274,10 @@ class TaskQueue:
         async def transact(connection: AsyncConnection) -> None:
             await self._check_held(connection, task, is_done=is_done)
             if results:
-                await execute_many(connection, _INSERT_RESULT, _result_rows(task, results))
+                await execute_many(connection, _INSERT_RESULT, result_rows(task.batch_id, results))
             # Even without results: it locks the row of the batch.
             await connection.execute(
-                update(batches).where(batches.c.id == task.batch_id).values(_sums(results))
+                update(batches).where(batches.c.id == task.batch_id).values(sums(results))
             )
             if is_done:
                 await set_finalizing(
@@ -357,14 +349,14 @@ class TaskQueue:
             literal(0, columns.status.type),
             literal("", columns.request_id.type),
             literal(b"", columns.body.type),
-        ).where(batch_requests.c.batch_id == task.batch_id, ~_has_result())
+        ).where(batch_requests.c.batch_id == task.batch_id, ~has_result())
         names = ["batch_id", "number", "custom_id", "outcome", "status", "request_id", "body"]
 
         async def transact(connection: AsyncConnection) -> int:
             await self._check_held(connection, task, is_done=False)
             inserted = await connection.execute(insert(batch_results).from_select(names, missing))
             if inserted.rowcount:
-                column = batches.c[_COUNTS[outcome]]
+                column = batches.c[COUNTS[outcome]]
                 await connection.execute(
                     update(batches)
                     .where(batches.c.id == task.batch_id)
@@ -437,42 +429,8 @@ async def _requests(
             batch_requests.c.batch_id == claimed.batch_id,
             batch_requests.c.number >= claimed.first,
             batch_requests.c.number < claimed.first + claimed.size,
-            ~_has_result(),
+            ~has_result(),
         )
         .order_by(batch_requests.c.number)
     )
     return [ClaimedRequest(*row) for row in (await connection.execute(query)).all()]
-
-
-def _has_result() -> ColumnElement[bool]:
-    return exists().where(
-        batch_results.c.batch_id == batch_requests.c.batch_id,
-        batch_results.c.number == batch_requests.c.number,
-    )
-
-
-def _result_rows(task: Task, results: Sequence[RequestResult]) -> Sequence[Mapping[str, Any]]:
-    return [
-        {
-            "batch_id": task.batch_id,
-            "number": result.number,
-            "custom_id": result.custom_id,
-            "outcome": int(result.outcome),
-            "status": result.status,
-            "request_id": result.request_id,
-            "body": result.body,
-        }
-        for result in results
-    ]
-
-
-def _sums(results: Sequence[RequestResult]) -> Mapping[str, Any]:
-    """Return the new values of the sums of a batch, whose results are added."""
-    added = Counter(_COUNTS[result.outcome] for result in results)
-    for place, name in enumerate(("input_tokens", "output_tokens", "cached_tokens")):
-        added[name] = sum(result.tokens[place] for result in results)
-    # All of them, so that there is one statement, and so that the row is locked.
-    return {
-        name: batches.c[name] + added[name]
-        for name in ("succeeded", "errored", "input_tokens", "output_tokens", "cached_tokens")
-    }

@@ -26,12 +26,12 @@ async def test_openais_client_gets_501_and_advice_at_once(gateway: Gateway) -> N
 async def test_anthropics_client_gets_501_and_advice(gateway: Gateway) -> None:
     client = anthropic.AsyncAnthropic(api_key=gateway.key, base_url=gateway.url)
     with pytest.raises(anthropic.InternalServerError) as raised:
-        await client.messages.batches.list()
+        await client.beta.skills.list()
     await client.close()
     assert raised.value.status_code == 501
     body: Any = raised.value.body
     assert body["error"]["type"] == "api_error"
-    assert "Send the requests one by one" in body["error"]["message"]
+    assert "Run agents in your program" in body["error"]["message"]
 
 
 @each_row(
