@@ -56,11 +56,11 @@ async def test_programs_send_what_the_page_would(page, gateway, api, tmp_path):
         assert gateway.key not in text
     (tmp_path / "try.mts").write_text(programs["TypeScript"])
     (tmp_path / "node_modules").symlink_to(MODULES)
-    answers = [
-        await output(gateway, tmp_path, "sh", "-c", f"{programs['curl']} --silent --fail"),
-        await output(gateway, tmp_path, sys.executable, "-c", programs["Python"]),
-        await output(gateway, tmp_path, NODE, "try.mts"),
-    ]
+    answers = await asyncio.gather(
+        output(gateway, tmp_path, "sh", "-c", f"{programs['curl']} --silent --fail"),
+        output(gateway, tmp_path, sys.executable, "-c", programs["Python"]),
+        output(gateway, tmp_path, NODE, "try.mts"),
+    )
     for answer in answers:
         assert "It's a test." in answer.replace("\\'", "'")
         assert "/elsewhere" not in answer
