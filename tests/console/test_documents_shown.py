@@ -6,7 +6,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import expect
 
-from tests.console.accessibility import serious_violations, serious_violations_of_colours
+from tests.console.accessibility import serious_violations, serious_violations_in_the_dark
 from tests.console.conftest import opened
 from tests.console.documents import OF_PAPERS, Editor, text
 
@@ -160,7 +160,7 @@ async def test_a_full_document_is_accessible(browser, gateway, full):
         await page.get_by_role("button", name="Add a reference").click()
         await expect(page.get_by_role("textbox", name="Title")).to_be_visible()
         assert await serious_violations(page) == []
-        assert await serious_violations_of_colours(page) == []
+        assert await serious_violations_in_the_dark(page) == []
 
 
 async def test_a_full_document_fits_a_narrow_screen(browser, gateway, full):

@@ -9,7 +9,7 @@ from playwright.async_api import Locator, Page, expect
 
 from services.accounts.admin.admin_keys import hash_admin_key, make_admin_key
 from services.common.clock import Clock
-from tests.console.accessibility import serious_violations, serious_violations_of_colours
+from tests.console.accessibility import serious_violations, serious_violations_in_the_dark
 from tests.console.conftest import opened
 from tests.gateway_in_process import Gateway, running_gateway
 from tests.manual_clock import ManualClock
@@ -237,7 +237,7 @@ async def test_operations_are_accessible(browser, used_gateway):
         await enter(page, ADMIN_KEY)
         await expect(page.get_by_role("figure").first).to_be_visible()
         assert await serious_violations(page) == []
-        assert await serious_violations_of_colours(page) == []
+        assert await serious_violations_in_the_dark(page) == []
         assert await page.evaluate("document.documentElement.scrollWidth") <= 360
 
 

@@ -16,7 +16,7 @@ from services.accounts.repository import AccountRepository
 from services.common.clock import Clock
 from services.common.settings import Storage
 from services.common.storage.database import open_engine
-from tests.console.accessibility import serious_violations, serious_violations_of_colours
+from tests.console.accessibility import serious_violations, serious_violations_in_the_dark
 from tests.console.conftest import opened
 from tests.console.scripted_upstream import HOSTILE, ScriptedUpstream
 from tests.gateway_in_process import Gateway, running_gateway
@@ -376,7 +376,7 @@ async def test_a_conversation_is_accessible_and_narrow(browser, gateway):
         await page.get_by_role("button", name="Copy as code").click()
         await expect(page.get_by_role("dialog", name="This request")).to_contain_text("curl")
         assert await serious_violations(page) == []
-        assert await serious_violations_of_colours(page) == []
+        assert await serious_violations_in_the_dark(page) == []
 
 
 async def test_answers_and_code_are_copied(browser, gateway):

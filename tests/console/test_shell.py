@@ -8,7 +8,7 @@ from playwright.async_api import Page, expect
 
 from services.common.storage.sign_in_codes import issue
 from services.common.version import VERSION
-from tests.console.accessibility import serious_violations, serious_violations_of_colours
+from tests.console.accessibility import serious_violations, serious_violations_in_the_dark
 from tests.console.conftest import opened
 from tests.waiting import until
 
@@ -31,7 +31,7 @@ async def test_a_key_signs_in_for_its_tab_alone(browser, gateway):
         await expect(page).to_have_url(f"{gateway.url}/console")
         await expect(page.get_by_role("heading", name="Gateway console")).to_be_visible()
         assert await serious_violations(page) == []
-        assert await serious_violations_of_colours(page) == []
+        assert await serious_violations_in_the_dark(page) == []
         await page.get_by_label("API key").fill("gw-wrong")
         await page.keyboard.press("Enter")
         await expect(page.get_by_role("alert")).to_contain_text("API key")
@@ -71,7 +71,7 @@ async def check_page(page: Page, name: str) -> None:
     await expect(page.get_by_role("heading", name=name, level=1)).to_be_visible()
     await expect(page).to_have_title(f"{name} · Gateway console")
     assert await serious_violations(page) == [], name
-    assert await serious_violations_of_colours(page) == [], name
+    assert await serious_violations_in_the_dark(page) == [], name
     await page.set_viewport_size(NARROW)
     assert await page.evaluate("document.documentElement.scrollWidth") <= NARROW["width"], name
     await page.set_viewport_size({"width": 1280, "height": 720})
