@@ -198,7 +198,7 @@ def sample() -> list[Body]:
     return [
         *({"type": "paragraph", "children": [leaf]} for leaf in (*plain, *coded, *linked)),
         *({"type": kind, "children": leaves} for kind in ("paragraph", "quote")),
-        {"type": "h2", "children": [leaf for leaf in leaves if leaf.get("type") != "note"]},
+        {"type": "h2", "children": caption},
         *({"type": "equation", "equation": formula} for formula in FORMULAS),
         {"type": "code", "code": " ".join(WORDS), "language": "python"},
         {"type": "list", "children": [{"type": "list-item", "children": [one]} for one in plain]},
