@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from gateway.conversation.v1 import conversation_pb2 as c
@@ -145,6 +147,17 @@ def test_only_a_request_that_asks_for_tools_is_asked_in_rounds(
 ):
     targets = [(dialect, target())]
     assert may_run_tools(request_, targets, ALL, has_called=called_before) is may
+
+
+@pytest.mark.parametrize(
+    ("native_tools", "available", "offered"),
+    [(None, NOTHING, []), (None, ALL, ["web_search"]), (True, ALL, [])],
+)
+def test_a_provider_may_have_tools_of_its_own(native_tools, available, offered):
+    request = GenerateRequest(tools=[typed()])
+    own = replace(target(), native_tools=native_tools)
+    assert list(offer_tools(request, c.DIALECT_GEMINI, own, available).tools) == offered
+    assert request.tools[0].opaque is not bool(offered)
 
 
 def test_a_step_may_ask_for_tools():
