@@ -94,31 +94,28 @@ class StoredChatStream:
     Args:
         store: stores the chat completion.
         encoder: encodes the stream.
+
+    Attributes:
+        route: the model that serves the answer, once known.
+        usage: token usage so far.
     """
 
     def __init__(self, store: ChatStore, encoder: Encoder) -> None:
         self._store = store
         self._encoder = encoder
         self._written: list[bytes] = []
+        self.route: RouteInfo = encoder.route
+        self.usage: Usage = encoder.usage
 
     @property
     def format(self) -> StreamFormat:
         """The format of the stream."""
         return self._encoder.format
 
-    @property
-    def route(self) -> RouteInfo:  # type: ignore[override]  # a property in place of an attribute
-        """The model that serves the answer, once known."""
-        return self._encoder.route
-
-    @property
-    def usage(self) -> Usage:
-        """Token usage so far."""
-        return self._encoder.usage
-
     def encode(self, events: Sequence[Event]) -> bytes:
         """Return the bytes of a batch of events; its start has the id of the gateway."""
         written = self._encoder.encode([self._with_id(event) for event in events])
+        self.route, self.usage = self._encoder.route, self._encoder.usage
         self._written.append(written)
         return written
 

@@ -14,7 +14,6 @@ from facade.dialects.stream_formats import EVENTS
 from gateway.conversation.v1.conversation_pb2 import FinishReason, Usage
 from gateway.inference.v1.inference_pb2 import Choice, Event, GenerateResponse, RouteInfo
 from services.common.errors import GatewayError, invalid, unsupported
-from services.common.messages.passthrough_answer import TokenCounts
 from services.common.messages.plain_answer import PlainAnswer, PlainChoice
 
 MAX_PROMPTS: Final = 20
@@ -142,7 +141,7 @@ class CompletionStream:
 
     def __init__(self, created: int, echoed: str, *, include_usage: bool) -> None:
         self.route = RouteInfo()
-        self.usage: Usage | TokenCounts = Usage()
+        self.usage = Usage()
         self._echoed = echoed
         self._begun: set[int] = set()
         self._include_usage = include_usage

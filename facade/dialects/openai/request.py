@@ -120,7 +120,7 @@ def parse_chat(body: bytes, *, lazily: bool = False) -> ParsedRequest:
     return parsed
 
 
-def _taken(wire: ChatRequest) -> tuple[StoredChat | None, Mapping[str, Any] | None]:
+def _taken(wire: ChatRequest) -> tuple[StoredChat | None, dict[str, Any] | None]:
     """Return what is stored of a chat, if anything, and its fields without a name."""
     further = wire.model_extra
     if not further or further.get(STORE) is not True:
