@@ -13,7 +13,7 @@ _MESSAGES: Final = "/beta/v1/messages"
 _TAG: Final = "batch"
 
 
-class BatchCall(Protocol):
+class BatchedRequest(Protocol):
     """A request of a batch, as the service of batches describes it."""
 
     @property
@@ -41,7 +41,7 @@ class BatchCall(Protocol):
         """Its JSON body."""
 
 
-async def execute_batch_request(post: Post, call: BatchCall) -> InternalResponse:
+async def execute_batch_request(post: Post, call: BatchedRequest) -> InternalResponse:
     """Execute a request of a batch, and return its response, whatever its status."""
     path = _MESSAGES if call.dialect == DIALECT_ANTHROPIC else ENDPOINTS[call.endpoint]
     headers: Mapping[str, str] = {**call.headers, TAGS_KEY: write_tags({_TAG: call.batch_id})}

@@ -16,6 +16,7 @@ from facade.http.exchange import Exchange
 from facade.http.responses import Response, WholeResponse
 from services.common.errors import internal
 from services.common.process.byte_budget import Charge
+from services.common.text.texts import parse_digits
 
 _POST: Final = "POST"
 
@@ -122,7 +123,8 @@ class _NoConnection:
 
 
 def _seconds(value: str | None) -> float | None:
-    return float(value) if value is not None and value.isdigit() else None
+    number = None if value is None else parse_digits(value)
+    return None if number is None else float(number)
 
 
 # Makes a request; `InternalRequests.post`.

@@ -24,7 +24,7 @@ from facade.routes.generation import parse, rpc_metadata, stream
 from gateway.conversation.v1.conversation_pb2 import Usage
 from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1.inference_pb2 import ForwardRequest
-from services.common.errors import from_rpc_error
+from services.common.errors import from_rpc_error, invalid
 from services.common.messages.lazy_request import LazyRequest
 
 _OPERATION = "OPERATION_COMPLETION"
@@ -54,7 +54,10 @@ async def _chat(exchange: Exchange, request: ForwardRequest) -> Response:
     Raises:
         GatewayError: invalid or unsupported, naming the field.
     """
-    body: dict[str, Any] = orjson.loads(request.json)
+    try:
+        body: dict[str, Any] = orjson.loads(request.json)
+    except orjson.JSONDecodeError:
+        raise invalid("", "the body: has a number that no double holds") from None
     prompts = prompts_of(body)
     chats = [openai.parse_chat(chat_body(body, one, request.model), lazily=True) for one in prompts]
     for chat in chats:

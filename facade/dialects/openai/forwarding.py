@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Annotated, Any, Final
 
 import orjson
+from msgspec.json import encode
 from pydantic import ConfigDict, Field, TypeAdapter
 
 from facade.dialects.extensions import EXTENSION_FIELDS
@@ -16,7 +17,8 @@ from facade.dialects.fallback import FALLBACK_FIELDS, FallbackFields, set_fallba
 from facade.dialects.field_types import Name
 from facade.dialects.parsed_request import ParsedRequest
 from facade.dialects.paths import FieldNames, SourceMap
-from facade.dialects.validation import check, exact_json, read_quickly
+from facade.dialects.validation import check, read_quickly
+from facade.dialects.verbatim import fields_of
 from gateway.inference.v1.inference_pb2 import FormPart, ForwardRequest, GenerateRequest
 from services.common.errors import invalid
 
@@ -103,10 +105,13 @@ def parse_forwarded(body: bytes, operation: str) -> ParsedRequest:
     """
     number = ForwardRequest.Operation.Value(operation)
     wire, _ = read_quickly(_ADAPTERS[number], body)
-    fields = exact_json(body)
     request = ForwardRequest(operation=number, model=wire.model)
+    # As written: a number that no double holds stays what it is.
+    fields = fields_of(body)
+    if fields is None:
+        raise invalid("", "the body must be a JSON object")
     sent = {name: value for name, value in fields.items() if name not in FALLBACK_FIELDS}
-    request.json = orjson.dumps(sent)
+    request.json = encode(sent)
     return _parsed(request, wire, sent.keys())
 
 

@@ -11,9 +11,12 @@ from types import MappingProxyType
 from typing import Any, Final
 
 import orjson
+from msgspec import DecodeError, Raw
+from msgspec.json import Decoder, encode
 
 from gateway.conversation.v1.conversation_pb2 import DIALECT_OPENAI, Opaque, Usage
 from gateway.inference.v1.inference_pb2 import Event, ForwardRequest, Start
+from services.common.errors import invalid
 from services.common.http import ResponseBody
 from services.inference.offload import offload
 from services.inference.providers.base import ForwardCall
@@ -42,6 +45,7 @@ _IMAGES: Final = (
     ForwardRequest.OPERATION_IMAGE_EDIT,
     ForwardRequest.OPERATION_IMAGE_VARIATION,
 )
+_FIELDS: Final = Decoder(dict[str, Raw])
 _JSON: Final = "application/json"
 _EVENTS: Final = "text/event-stream"
 
@@ -52,11 +56,19 @@ def body_of(call: ForwardCall, boundary: str) -> tuple[bytes, str]:
     Args:
         call: the call.
         boundary: a string that no part of a form contains.
+
+    Raises:
+        GatewayError: invalid, for JSON that is no object.
     """
     sent, model = call.sent, call.target.upstream
     if sent.json:
-        return orjson.dumps({**orjson.loads(sent.json), "model": model}), _JSON
-    fields = [
+        try:
+            # Numbers stay as they were written: no double holds some of them.
+            fields = _FIELDS.decode(sent.json)
+        except DecodeError:
+            raise invalid("json", "json: must be a JSON object") from None
+        return encode({**fields, "model": model}), _JSON
+    form_fields = [
         FormField(
             part.name,
             part.content,
@@ -66,7 +78,7 @@ def body_of(call: ForwardCall, boundary: str) -> tuple[bytes, str]:
         for part in sent.parts
         if part.name != "model"
     ]
-    return form_of(model, fields, boundary), f"multipart/form-data; boundary={boundary}"
+    return form_of(model, form_fields, boundary), f"multipart/form-data; boundary={boundary}"
 
 
 async def read_answer(
