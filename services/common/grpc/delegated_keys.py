@@ -13,13 +13,13 @@ from typing import Final
 from services.common.clock import Clock
 from services.common.errors import GatewayError, invalid_api_key
 
-_PREFIX: Final = "gwdelegated-"
+PREFIX: Final = "gwdelegated-"
 # Whether the API key must be valid still.
 _RUN, _STORE = "run", "store"
 # A key is the same for this long, so that its owner is looked up once, and valid twice as long.
 _PERIOD_S = 3_600
 _FORM = re.compile(
-    rf"{_PREFIX}({_RUN}|{_STORE})\.([A-Za-z0-9_-]{{1,64}})\.([0-9]{{1,12}})\.([0-9a-f]{{64}})",
+    rf"{PREFIX}({_RUN}|{_STORE})\.([A-Za-z0-9_-]{{1,64}})\.([0-9]{{1,12}})\.([0-9a-f]{{64}})",
     re.ASCII,
 )
 _PURPOSE = b"delegated key\n"
@@ -62,7 +62,7 @@ class DelegatedKeys:
 
     def _make(self, kind: str, key_id: str) -> str:
         ends_at = str((int(self._clock.now()) // _PERIOD_S + 2) * _PERIOD_S)
-        return f"{_PREFIX}{kind}.{key_id}.{ends_at}.{self._signature(kind, key_id, ends_at)}"
+        return f"{PREFIX}{kind}.{key_id}.{ends_at}.{self._signature(kind, key_id, ends_at)}"
 
     def _signature(self, *parts: str) -> str:
         return hmac.new(self._secret, ".".join(parts).encode(), sha256).hexdigest()
@@ -70,7 +70,7 @@ class DelegatedKeys:
 
 def is_delegated(key: str) -> bool:
     """Return whether a text has the form of a delegated key."""
-    return key.startswith(_PREFIX) and _FORM.fullmatch(key) is not None
+    return key.startswith(PREFIX) and _FORM.fullmatch(key) is not None
 
 
 def delegated_key(authorization: str) -> str | None:

@@ -30,7 +30,7 @@ from services.common.grpc.authentication import (
     caller_key,
 )
 from services.common.grpc.channels import REQUEST_ID_KEY, USER_ID_KEY
-from services.common.grpc.delegated_keys import delegated_key
+from services.common.grpc.delegated_keys import PREFIX, delegated_key
 from services.common.grpc.hops import HOPS_KEY, hops, parse_hops
 from services.common.grpc.inprocess.context import CallContext, OverError
 from services.common.ids import MAX_REQUEST_ID
@@ -133,7 +133,8 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
             authorization, user_id = _take_over(handler_call_details.invocation_metadata or ())
             credential = _CREDENTIALS.get(method)
             if credential is None:
-                key = delegated_key(authorization) or bearer_key(authorization)
+                delegated = PREFIX in authorization and delegated_key(authorization)
+                key = delegated or bearer_key(authorization)
                 identified = await self._identify(key)
                 caller.set(identified)
                 caller_key.set(key)
