@@ -171,6 +171,11 @@ async def test_limits_are_set_and_refused_by_name(operations, used_gateway):
     assert limits["soft_limit_percent"] == 80
     states = operations.get_by_role("region", name="Limits", exact=True).get_by_role("row")
     await expect(states.filter(has_text="Dollars a period: $40.00")).to_be_visible()
+    await form.get_by_role("button", name="Remove limits").click()
+    await operations.get_by_role("dialog").get_by_role("button", name="Remove limits").click()
+    await expect(form.get_by_label("Requests a minute")).to_have_value("")
+    limits = await admin(used_gateway, f"keys/{key['id']}/limits")
+    assert (limits["requests_per_minute"], limits["allowed_models"]) == (None, None)
 
 
 async def change_budget(section: Locator, subject: Locator) -> None:

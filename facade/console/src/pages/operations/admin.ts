@@ -189,6 +189,11 @@ export function setLimits(path: string, limits: Partial<Limits>): Promise<Limits
   return call(`/admin/v1/${path}`, { method: "PUT", json: limits });
 }
 
+/** Remove all limits at a path. */
+export function removeLimits(path: string): Promise<unknown> {
+  return call(`/admin/v1/${path}`, { method: "DELETE" });
+}
+
 /** Add decimal dollars to a budget of the limits at a path, until its window ends. */
 export function topUpBudget(path: string, name: string, amount: string): Promise<unknown> {
   return call(`/admin/v1/${path}/top-up`, { method: "POST", json: { name, amount } });

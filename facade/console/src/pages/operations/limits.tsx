@@ -1,11 +1,12 @@
 // The limits of a subject: a key, a user, a team, a tag, an end user.
 import { useState } from "preact/hooks";
 
+import { ConfirmButton } from "../../parts/confirm";
 import { Failure } from "../../parts/failure";
 import { LimitStates } from "../../parts/limit_states";
 import { useLoaded } from "../../parts/loading";
 import { BudgetActions } from "./budget_actions";
-import { type Limits, getLimits, setLimits } from "./admin";
+import { type Limits, getLimits, removeLimits, setLimits } from "./admin";
 
 const COUNTS = [
   ["requests_per_minute", "Requests a minute"],
@@ -41,6 +42,13 @@ export function LimitsForm({ path }: { path: string }) {
     } catch (refused) {
       setFailure(refused);
     }
+  }
+
+  async function remove(): Promise<void> {
+    await removeLimits(path);
+    setFailure(undefined);
+    setSaved(false);
+    reload();
   }
 
   if (data === undefined) return <Failure error={error} />;
@@ -91,6 +99,11 @@ export function LimitsForm({ path }: { path: string }) {
           />
         </label>
         <button>Save limits</button>
+        <ConfirmButton
+          label="Remove limits"
+          question="Remove all of these limits?"
+          onConfirm={remove}
+        />
         <Failure error={failure ?? error} />
         <p role="status">{isSaved && "Saved. Limits count everywhere within 30 seconds."}</p>
       </form>
