@@ -246,6 +246,6 @@ async def test_a_page_is_read_off_an_index_without_sorting(
     index = "ix_files_owner_id_purpose" if purpose else "ix_files_owner_id"
     # Only for expired files: whether documents show them.
     step, *shown = steps
-    assert all("SUBQUERY" in each or "article_files USING" in each for each in shown)
+    assert all("SUBQUERY" in each or "_files USING" in each for each in shown), shown
     assert f"USING INDEX {index} " in step
     assert "(created_at_s,id)" in step
