@@ -137,7 +137,7 @@ export function MarkBar() {
         }}
       />
       <Mark onUse={note} name="Footnote">
-        Note
+        Footnote
       </Mark>
       {labels.length > 0 && (
         <select
