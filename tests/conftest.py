@@ -2,7 +2,7 @@
 
 import asyncio
 import gc
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 
 import grpc.aio
 import hypothesis
@@ -14,7 +14,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 from tests.compiled_statements import compiled_statements as compiled_statements
 from tests.faults.clock import SkippingLoop
-from tests.thoroughness import SOAK, left_out
+from tests.thoroughness import SOAK, left_out, mark_other_databases
 
 # How long an example takes says how busy the machine is, and nothing about the code.
 hypothesis.settings.register_profile("gateway", deadline=None, max_examples=50)
@@ -109,9 +109,14 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> Generator[None, None, None]:
     """Sort the tests by when they begin, workers take them in this order; sample some."""
+    # Before tests are selected by their marks.
+    mark_other_databases(items)
+    yield
     repetitions = left_out(items)
     if repetitions:
         config.hook.pytest_deselected(items=repetitions)

@@ -12,6 +12,8 @@ from tests.attacks.observer import Observer
 from tests.e2e.gateway import Gateway
 from tests.waiting import until
 
+pytestmark = pytest.mark.thorough(one_in=3)
+
 # What ends by a bound, of streamed chat completions unless it says otherwise, and which.
 BOUNDED = {
     "text": "limits.max_answer_bytes",

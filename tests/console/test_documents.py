@@ -285,7 +285,9 @@ async def test_a_refused_edit_says_why_and_keeps_the_text(browser, gateway, edit
         await page.get_by_label("Address", exact=True).fill("ftp://example.org/a.png")
         await page.get_by_role("button", name="Save").click()
         await expect(page.get_by_role("alert")).to_contain_text("/image/0/url")
-        await expect(page.get_by_label("Address", exact=True)).to_have_value("ftp://example.org/a.png")
+        await expect(page.get_by_label("Address", exact=True)).to_have_value(
+            "ftp://example.org/a.png"
+        )
 
 
 async def test_styles_of_blocks_and_of_the_document_are_set(browser, gateway, editor):

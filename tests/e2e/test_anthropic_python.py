@@ -10,6 +10,8 @@ from pydantic import BaseModel
 
 from tests.e2e.gateway import Gateway
 
+pytestmark = pytest.mark.thorough(one_in=5)
+
 HELLO: list[MessageParam] = [{"role": "user", "content": "hello there"}]
 WEATHER: ToolParam = {
     "name": "get_weather",

@@ -14,6 +14,8 @@ from tests.e2e.node import Results, run_script, value
 from tests.e2e.processes import ROOT
 from tests.grid import each_row
 
+pytestmark = pytest.mark.thorough(one_in=3)
+
 _PYTHON = ROOT / ".venv-sdk-old" / "bin" / "python"
 TEXTS = ["a dog", "two cats"]
 MODELS = ["sandbox/embed", "openai/embed", "gemini/embed"]

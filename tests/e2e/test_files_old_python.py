@@ -9,6 +9,8 @@ import pytest
 from tests.e2e.gateway import Gateway
 from tests.e2e.processes import ROOT
 
+pytestmark = pytest.mark.thorough(one_in=3)
+
 _PYTHON = ROOT / ".venv-sdk-old" / "bin" / "python"
 
 

@@ -11,6 +11,8 @@ import pytest
 
 from tests.e2e.gateway import Gateway
 
+pytestmark = pytest.mark.thorough(one_in=3)
+
 CONTENT = bytes(range(256)) * 4097
 NO_FILE = "file-" + "0" * 26
 

@@ -8,6 +8,8 @@ from tests.e2e.gateway import Gateway
 from tests.e2e.node import Results, run_script, value
 from tests.grid import each_row
 
+pytestmark = pytest.mark.thorough(one_in=5)
+
 
 @pytest.fixture(scope="module", params=["sandbox/echo", "openai/echo", "anthropic/echo"])
 def results(request: pytest.FixtureRequest, front: Gateway) -> Results:

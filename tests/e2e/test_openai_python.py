@@ -15,6 +15,8 @@ from pydantic import BaseModel
 
 from tests.e2e.gateway import Gateway
 
+pytestmark = pytest.mark.thorough(one_in=5)
+
 HELLO: list[ChatCompletionMessageParam] = [{"role": "user", "content": "hello there"}]
 WEATHER: ChatCompletionToolParam = {
     "type": "function",
