@@ -15,7 +15,7 @@ from facade.dialects.stored_chats.answers import (
     render_messages,
 )
 from facade.dialects.stored_chats.queries import (
-    UpdateBody,
+    UpdateChatBody,
     parse_labels,
     parse_page,
     parse_update,
@@ -149,7 +149,7 @@ ENDPOINTS = (
         handler=update,
         operation_id="updateChatCompletion",
         summary="Replace the metadata of a stored chat completion",
-        body=Body(UpdateBody, example={"metadata": {"topic": "tides"}}),
+        body=Body(UpdateChatBody, example={"metadata": {"topic": "tides"}}),
         answer=_CHAT,
     ),
     EndpointSpec(

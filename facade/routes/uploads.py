@@ -117,7 +117,7 @@ ENDPOINTS = (
         handler=complete,
         operation_id="completeUpload",
         summary="Make a file of the parts of an upload",
-        body=Body(openai.CompletionBody, example={"part_ids": ["part_01JEXAMPLE"]}),
+        body=Body(openai.UploadCompletionBody, example={"part_ids": ["part_01JEXAMPLE"]}),
         answer=_UPLOAD,
     ),
     EndpointSpec(

@@ -17,7 +17,7 @@ MODELS = [
 ]
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def quick_retries() -> Iterator[None]:
     """Have a provider that fails asked again at once: `tests/faults` says when it is asked."""
     with patch("services.inference.plans.policy.FIRST_DELAY_S", 0.001):

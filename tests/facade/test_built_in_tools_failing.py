@@ -123,8 +123,9 @@ async def test_without_a_search_engine_pages_are_fetched_alone(without_engine):
     assert answer_body["content"][2]["type"] == "web_fetch_tool_result"
 
 
+# Gemini has a search of its own.
 @STREAMED
-@pytest.mark.parametrize("provider", ["sandbox", "openai", "gemini"])
+@pytest.mark.parametrize("provider", ["sandbox", "openai"])
 async def test_without_a_search_engine_the_setting_is_named(without_engine, provider, stream):
     request_body = body(f"{provider}/echo", tools=[SEARCH], use_built_in_tools=False, stream=stream)
     async with post(without_engine, request_body) as answer:

@@ -200,7 +200,7 @@ async def test_uploads_are_bounded(gateway: Gateway, monkeypatch: pytest.MonkeyP
 UNSERVED = (
     ("POST", "/v1beta/cachedContents", "pass_stateful"),
     ("GET", "/v1beta/cachedContents/abc", "pass_stateful"),
-    ("POST", "/v1beta/models/openai/echo:batchGenerateContent", "one by one"),
+    ("POST", "/v1beta/models/openai/echo:batchGenerateContent", "/v1/batches"),
     ("POST", "/v1beta/interactions", "generateContent"),
     ("POST", "/v1alpha/auth_tokens", "a key of the gateway"),
     ("PATCH", "/v1beta/models/x", "belong to their providers"),

@@ -218,7 +218,6 @@ async def test_arguments_with_half_a_character_are_an_object(asking: Asking) -> 
 @each_row(
     ("part", "name"),
     [
-        ({"executableCode": {"language": "PYTHON", "code": "1"}}, "executableCode"),
         ({"fileData": {"fileUri": "https://x.example/y"}}, "fileData"),
         ({"inlineData": {"mimeType": "audio/wav", "data": "AAE="}}, "audio"),
         ({"weird": {"a": 1}}, "weird"),

@@ -75,7 +75,7 @@ class UploadBody(BaseModel):
     )
 
 
-class CompletionBody(BaseModel):
+class UploadCompletionBody(BaseModel):
     """The body of a request that completes an upload."""
 
     model_config = ConfigDict(strict=True, extra="ignore", defer_build=True)
@@ -87,7 +87,7 @@ class CompletionBody(BaseModel):
 
 
 _UPLOAD_BODY: TypeAdapter[UploadBody] = TypeAdapter(UploadBody)
-_COMPLETION_BODY: TypeAdapter[CompletionBody] = TypeAdapter(CompletionBody)
+_COMPLETION_BODY: TypeAdapter[UploadCompletionBody] = TypeAdapter(UploadCompletionBody)
 
 
 def parse_upload(body: bytes) -> CreateUploadRequest:

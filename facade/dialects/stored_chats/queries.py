@@ -26,7 +26,7 @@ class PageQuery(NamedTuple):
     after: str
 
 
-class UpdateBody(BaseModel):
+class UpdateChatBody(BaseModel):
     """The body of `POST /v1/chat/completions/{completion_id}`."""
 
     model_config = ConfigDict(strict=True, extra="allow", allow_inf_nan=False, defer_build=True)
@@ -36,7 +36,7 @@ class UpdateBody(BaseModel):
     )
 
 
-_UPDATE: TypeAdapter[UpdateBody] = TypeAdapter(UpdateBody)
+_UPDATE: TypeAdapter[UpdateChatBody] = TypeAdapter(UpdateChatBody)
 
 
 def parse_page(query: Mapping[str, str]) -> PageQuery:

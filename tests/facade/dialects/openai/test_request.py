@@ -334,7 +334,6 @@ def test_further_options_of_a_stream_travel_on() -> None:
 def test_fields_without_a_name_travel_on_as_they_came() -> None:
     fields = {
         "verbosity": "low",
-        "store": True,
         "metadata": {"a": "b"},
         "safety_identifier": "s",
         "huge": 10**30,
