@@ -172,7 +172,8 @@ async def test_several_answers_cannot_search(client):
     assert refused.value.param == "n"
 
 
-@pytest.mark.parametrize("provider", ["sandbox", "anthropic", "gemini"])
+# Gemini has a search of its own.
+@pytest.mark.parametrize("provider", ["sandbox", "anthropic"])
 async def test_without_a_search_engine_the_setting_is_named(without_engine, provider):
     async with client_of(without_engine) as client:
         with pytest.raises(openai.BadRequestError) as refused:

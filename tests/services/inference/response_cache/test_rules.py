@@ -143,10 +143,10 @@ def test_expected_tools_count_where_there_is_a_search_engine():
     assert not is_cacheable(request, None, has_search=True)
 
 
-@pytest.mark.parametrize("store", [True, False])
-def test_a_field_beside_a_conversation_that_is_not_read_counts(store):
+@pytest.mark.parametrize("plugins", [[{"id": "web"}], None])
+def test_a_field_beside_a_conversation_that_is_not_read_counts(plugins):
     messages = [{"role": "user", "content": "Hi"}]
-    body = {"model": "m", "messages": messages, "store": store, "verbosity": "low"}
+    body = {"model": "m", "messages": messages, "plugins": plugins, "verbosity": "low"}
     lazy = lazy_of(parse_chat(orjson.dumps(body), lazily=True))
     assert lazy is not None
-    assert is_cacheable(lazy.request, lazy, has_search=False) is not store
+    assert is_cacheable(lazy.request, lazy, has_search=False) is (plugins is None)
