@@ -120,14 +120,14 @@ async def test_a_download_has_the_bytes_and_the_name(page, gateway):
 
 
 async def test_texts_markdown_and_images_are_previewed(page, gateway):
-    await store(gateway, b"one <b>two</b>", "notes.txt", "text/plain")
+    await store(gateway, b"one <b>two</b>", "words.txt", "text/plain")
     await store(gateway, b"# A title\n\n| a | b |\n|-|-|\n| 1 | 2 |", "read.md", "text/markdown")
     await store(gateway, PNG, "dot.png", "image/png")
     await page.goto("/console/files")
-    for name in ("notes.txt", "read.md", "dot.png"):
+    for name in ("words.txt", "read.md", "dot.png"):
         await entry(page, name).get_by_role("button", name="Preview").click()
         shown = entry(page, name)
-        if name == "notes.txt":
+        if name == "words.txt":
             await expect(shown.locator("pre")).to_have_text("one <b>two</b>")
         elif name == "read.md":
             await expect(shown.get_by_role("heading", name="A title")).to_be_visible()

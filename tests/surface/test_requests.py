@@ -33,8 +33,8 @@ def tried(dialect: str, kind: str) -> list[Part]:
     if kind == "bedrock":
         parts = [part for part in parts if not FETCHED.search(part.path)]
     if kind in SAME:
-        return sampled(parts, 40)
-    return sampled(parts, 10, first=KINDS[dialect].index(kind))
+        return sampled(parts, 80)
+    return sampled(parts, 20, first=KINDS[dialect].index(kind))
 
 
 @pytest.mark.asyncio(loop_scope="module")
