@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class StoredChat(NamedTuple):
-    """What is stored of a chat beside its answer.
+    """A chat to store beside its answer.
 
     Attributes:
         messages: the messages, as JSON.

@@ -121,6 +121,8 @@ async def receive(exchange: Exchange) -> Response:
     exchange.caller_paths = CallerPaths(_NAMES, SourceMap())
     try:
         return await _receive(exchange)
+    except ConnectionError:
+        raise  # the caller has left
     except Exception as error:
         failure = to_gateway_error(error, exchange)
         if failure.http_status not in _MAY_RETRY:

@@ -91,8 +91,8 @@ async def list_messages(exchange: Exchange) -> Response:
 async def _get(exchange: Exchange) -> GetChatCompletionResponse:
     rpc_request = GetChatCompletionRequest(id=_name(exchange))
     with exchange.reading_response():
-        found: GetChatCompletionResponse = await _call(exchange, "GetChatCompletion", rpc_request)
-    return found
+        answer: GetChatCompletionResponse = await _call(exchange, "GetChatCompletion", rpc_request)
+    return answer
 
 
 async def _call(exchange: Exchange, method: str, rpc_request: Any) -> Any:

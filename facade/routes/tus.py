@@ -56,6 +56,8 @@ def _speaking_tus(handler: _Handler) -> Callable[[Exchange], Awaitable[Response]
             if exchange.method != "OPTIONS":
                 _check_version(exchange)
             response = await handler(exchange)
+        except ConnectionError:
+            raise  # the caller has left
         except Exception as error:
             failure = to_gateway_error(error, exchange)
             failure.headers = {**failure.headers, **_VERSIONED}

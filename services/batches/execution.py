@@ -1,4 +1,4 @@
-"""What the runner needs of others: how a request is executed, and the lines of files."""
+"""Interfaces of the runner: to execute a request, and to read and write the lines of files."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass

@@ -37,7 +37,7 @@ class State(StrEnum):
 
 
 class TaskKind(StrEnum):
-    """What a task does."""
+    """The work of a task."""
 
     VALIDATE = "validate"
     RUN = "run"

@@ -35,6 +35,6 @@ async def serious_violations(page: Page, *rules: str) -> list[str]:
 async def serious_violations_in_the_dark(page: Page) -> list[str]:
     """Return what `serious_violations` finds about the colours of a page where it is dark."""
     await page.emulate_media(color_scheme="dark")
-    found = await serious_violations(page, "color-contrast")
+    violations = await serious_violations(page, "color-contrast")
     await page.emulate_media(color_scheme="light")
-    return found
+    return violations

@@ -152,8 +152,8 @@ async def test_the_doctor_tries_the_identity(azure: Azure):
 
 
 async def test_what_the_content_filter_found_is_in_the_error(tmp_path: Path):
-    found = {"hate": {"filtered": True, "severity": "high"}}
-    inner = {"code": "ResponsibleAIPolicyViolation", "content_filter_result": found}
+    findings = {"hate": {"filtered": True, "severity": "high"}}
+    inner = {"code": "ResponsibleAIPolicyViolation", "content_filter_result": findings}
     error = {
         **{"message": "The prompt was filtered.", "type": None, "param": "prompt", "status": 400},
         **{"code": "content_filter", "innererror": {**inner, "note": "Some text of a server."}},
@@ -170,6 +170,6 @@ async def test_what_the_content_filter_found_is_in_the_error(tmp_path: Path):
             body = {"model": "azure/gpt", "messages": [{"role": "user", "content": "Hi"}]}
             address = f"{gateway.url}/v1/chat/completions"
             async with gateway.http.post(address, json=body, headers=gateway.bearer()) as answer:
-                told = (await answer.json())["error"]
-    assert (answer.status, told["code"]) == (400, "content_filter")
-    assert told["innererror"] == inner
+                shown = (await answer.json())["error"]
+    assert (answer.status, shown["code"]) == (400, "content_filter")
+    assert shown["innererror"] == inner

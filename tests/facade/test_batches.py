@@ -201,7 +201,7 @@ async def test_messages_are_streamed_as_results(at: BatchGateway) -> None:
                 )
             else:
                 assert result.result.type == "succeeded"
-                assert f"say {number}" in result.result.message.content[0].text  # type: ignore[union-attr]
+                assert f"say {number}" in result.result.message.content[0].text  # type: ignore[union-attr]  # text
         assert [batch.id async for batch in batches.list(limit=1)] == [created.id]
         assert (await batches.delete(created.id)).type == "message_batch_deleted"
         with pytest.raises(anthropic.NotFoundError):

@@ -108,7 +108,7 @@ async def test_any_model_compacts_and_goes_on(clients: Clients, model: str) -> N
     assert compacted.object == "response.compaction"
     assert compacted.usage.total_tokens > 50
     *messages, item = compacted.output
-    texts = [one.content[0].text for one in messages]  # type: ignore[union-attr]
+    texts = [one.content[0].text for one in messages]  # type: ignore[union-attr]  # text
     assert texts == ["My dog is called Rex.", "He likes tea."]
     assert item.type == "compaction"
     assert "Rex" not in item.encrypted_content

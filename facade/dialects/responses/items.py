@@ -54,10 +54,10 @@ def messages_of_items(items: Sequence[bytes]) -> list[Message]:
         GatewayError: invalid, naming the field below `input`.
     """
     messages: list[Message] = []
-    given = read(_ITEMS, b"[%b]" % b",".join(items))
+    parsed = read(_ITEMS, b"[%b]" % b",".join(items))
     # The trigger of an earlier request is no part of its conversation.
-    others = [item for item in given[:-1] if item.get("type") != TRIGGER]
-    add_items(messages, [*others, *given[-1:]], "input", SourceMap())
+    others = [item for item in parsed[:-1] if item.get("type") != TRIGGER]
+    add_items(messages, [*others, *parsed[-1:]], "input", SourceMap())
     return messages
 
 

@@ -1,4 +1,4 @@
-"""What a content filter found in a prompt, for the caller. Pure.
+"""Findings of a content filter in a prompt, for the caller. Pure.
 
 Azure's `innererror` has a code and, by category, flags and severities. Texts are left out: nobody
 knows what a server writes in them.

@@ -1,4 +1,4 @@
-"""What leaves by pandoc and comes back has all words, formulas and references."""
+"""Documents written through pandoc and read back keep all words, formulas and references."""
 
 import itertools
 import re
@@ -137,7 +137,7 @@ def words(blocks: Any) -> str:
         for element in walk(block)
     ]
     text = re.sub(r"[\s\ufffc]", "", "".join(shown))
-    for quote, others in (("'", "`‘’"), ('"', "“”"), ("--", "–"), ("---", "—")):  # noqa: RUF001
+    for quote, others in (("'", "`‘’"), ('"', "“”"), ("--", "–"), ("---", "—")):  # noqa: RUF001  # typographic
         text = re.sub(f"[{others}]", quote, text)
     return text
 
