@@ -10,7 +10,7 @@ import pytest_asyncio
 
 from tests.gateway_in_process import Gateway, running_gateway, serving
 from tests.upstream.app import create_app
-from tests.upstream.log import RequestLog
+from tests.upstream.log import Entry, RequestLog
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -53,8 +53,13 @@ class Served:
         body = {"model": model, "max_tokens": 100, "messages": messages, **more}
         return self._client.beta.messages.stream(**body)
 
+    @property
+    def requests(self) -> list[Entry]:
+        """The requests with a body: others ask what the provider has, at any time."""
+        return [entry for entry in self.log.entries if entry.body]
+
     def sent(self) -> str:
-        return orjson.dumps(self.log.entries[-1].body).decode()
+        return orjson.dumps(self.requests[-1].body).decode()
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -81,7 +86,7 @@ async def test_a_long_conversation_is_compacted_first(served: Served, model: str
     )
     assert [block.type for block in made.content[:2]] == ["compaction", "text"]
     assert "Rex" in made.content[0].content
-    summarising, answering = (orjson.dumps(one.body).decode() for one in [*served.log.entries][-2:])
+    summarising, answering = (orjson.dumps(one.body).decode() for one in [*served.requests][-2:])
     assert "Why?" in summarising and "11.4 kg" in summarising
     assert SUMMARY in answering and "Be brief." in answering and "toolu_1" not in answering
     blocks = [block.model_dump(exclude_none=True) for block in made.content[:2]]
@@ -121,7 +126,7 @@ async def test_compactions_are_streamed(served: Served) -> None:
 
 
 async def test_anthropic_compacts_by_itself(served: Served) -> None:
-    before = len(served.log.entries)
+    before = len(served.requests)
     await served.ask(
         "anthropic/echo",
         [*CONVERSATION, NEXT],
@@ -129,8 +134,8 @@ async def test_anthropic_compacts_by_itself(served: Served) -> None:
         context_management=edit(50_000),
         betas=["compact-2026-01-12"],
     )
-    assert len(served.log.entries) == before + 1
-    body = served.log.entries[-1].body
+    assert len(served.requests) == before + 1
+    body = served.requests[-1].body
     assert body["context_management"] == edit(50_000)
 
 

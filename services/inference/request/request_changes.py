@@ -19,6 +19,13 @@ def copied(request: GenerateRequest) -> GenerateRequest:
     return copy
 
 
+def without_stop_sequences(request: GenerateRequest) -> GenerateRequest:
+    """Return a request that ends at no text."""
+    copy = copied(request)
+    copy.ClearField("stop_sequences")
+    return copy
+
+
 def merged(request: GenerateRequest, parameters: GenerateRequest) -> GenerateRequest:
     """Return a request in which the fields set in `parameters` replace its own."""
     over = copied(request)

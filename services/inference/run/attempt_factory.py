@@ -5,11 +5,7 @@ from dataclasses import replace
 from functools import partial
 
 from gateway.conversation.v1 import conversation_pb2
-from gateway.inference.v1.inference_pb2 import (
-    Compaction,
-    GenerateRequest,
-    ThinkingBlockStrategy,
-)
+from gateway.inference.v1.inference_pb2 import GenerateRequest, ThinkingBlockStrategy
 from services.common.errors import unsupported
 from services.common.messages.lazy_request import LazyRequest
 from services.inference.adaptation.rules import adapts
@@ -23,13 +19,7 @@ from services.inference.media import MediaRef
 from services.inference.memory.conversation import Conversation
 from services.inference.offload import offload
 from services.inference.plans.plan import Plan, Step
-from services.inference.providers.base import (
-    AnswerForm,
-    Call,
-    Provider,
-    Target,
-    compacts,
-)
+from services.inference.providers.base import AnswerForm, Call, Provider, Target
 from services.inference.request import estimate, thinking, validation
 from services.inference.request.allowed_tools import limits_tools, with_allowed_tools
 from services.inference.request.request_changes import (
@@ -37,7 +27,9 @@ from services.inference.request.request_changes import (
     continued,
     copied,
     generates_nothing,
+    without_stop_sequences,
 )
+from services.inference.run.compaction_abilities import may_compact
 from services.inference.run.step_media import StepMedia
 from services.inference.run.step_request import StepRequest, prepare_for, with_output_bound
 from services.inference.stored_files import StoredFiles
@@ -203,7 +195,7 @@ class RequestAttempts:
         if target is not step.target:
             prepared = with_output_bound(prepared, target.max_output_tokens)
         request = prepared.request
-        if request.HasField("compaction") and not _may_compact(request, provider):
+        if request.HasField("compaction") and not may_compact(request, provider):
             raise unsupported("compaction", "compaction: this model's provider cannot compact")
         if generates_nothing(request) and provider.dialect != request.dialect:
             raise unsupported("max_tokens", "max_tokens: must be at least 1 for this model")
@@ -269,7 +261,7 @@ class RequestAttempts:
             filters.append(stops)
             # Only a stream can be ended at a stop sequence.
             stream = True
-            request = _without_stops(request)
+            request = without_stop_sequences(request)
         filters += last
         accepts = AnswerForm.EVENTS
         if not filters:
@@ -445,16 +437,6 @@ class RequestAttempts:
         return sent
 
 
-def _may_compact(request: GenerateRequest, provider: Provider) -> bool:
-    """Return whether a provider understands the compaction of a request, or may ignore it."""
-    match request.compaction.mode:
-        case Compaction.MODE_ENDPOINT:
-            return compacts(provider)
-        case Compaction.MODE_ONLY:
-            return provider.dialect == request.dialect
-    return True
-
-
 def _needs_stop_filter(request: GenerateRequest, provider: Provider) -> bool:
     """Return whether the gateway has to report the stop sequence in the provider's place."""
     return (
@@ -462,9 +444,3 @@ def _needs_stop_filter(request: GenerateRequest, provider: Provider) -> bool:
         and not provider.reports_stop_sequence
         and not request.omits_stop_sequence
     )
-
-
-def _without_stops(request: GenerateRequest) -> GenerateRequest:
-    copy = copied(request)
-    copy.ClearField("stop_sequences")
-    return copy

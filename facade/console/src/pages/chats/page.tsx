@@ -12,6 +12,7 @@ import {
   titleOf,
 } from "../../chats/chats";
 import type { Conversation } from "../../chats/conversations";
+import { useActions } from "../../parts/actions";
 import { ConfirmButton } from "../../parts/confirm";
 import { Empty } from "../../parts/empty";
 import { Failure } from "../../parts/failure";
@@ -82,17 +83,8 @@ export default function Chats() {
 
 function Card({ chat }: { chat: Conversation }) {
   const [isRenaming, setRenaming] = useState(false);
-  const [error, setError] = useState<unknown>();
+  const { error, run } = useActions();
   const title = titleOf(chat);
-
-  async function run(act: () => Promise<void>): Promise<void> {
-    setError(undefined);
-    try {
-      await act();
-    } catch (failure) {
-      setError(failure);
-    }
-  }
 
   return (
     <article aria-label={title}>

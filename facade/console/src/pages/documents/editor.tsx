@@ -4,6 +4,7 @@ import type { ComponentChildren } from "preact";
 import { useLocation } from "preact-iso";
 import { useEffect, useMemo, useState } from "preact/hooks";
 
+import { useActions } from "../../parts/actions";
 import { Empty } from "../../parts/empty";
 import { Failure } from "../../parts/failure";
 import { useTitle } from "../../parts/title";
@@ -74,18 +75,9 @@ function Bar({
 }) {
   const { document, edits } = useDocument();
   const { route } = useLocation();
-  const [error, setError] = useState<unknown>();
+  const { error, run } = useActions();
   const [hasProperties, setProperties] = useState(false);
   const [lost, setLost] = useState<readonly Lost[]>([]);
-
-  async function run(act: () => Promise<void>): Promise<void> {
-    setError(undefined);
-    try {
-      await act();
-    } catch (failure) {
-      setError(failure);
-    }
-  }
 
   const problem = document.problem.value;
   return (

@@ -1,6 +1,7 @@
 // The dialog that names a document, and says who may read and edit it.
 import { useRef, useState } from "preact/hooks";
 
+import { useActions } from "../../parts/actions";
 import { Failure } from "../../parts/failure";
 import { useLoaded } from "../../parts/loading";
 import { call } from "./articles";
@@ -58,7 +59,7 @@ function Sharing({
   article: Article;
   onChanged: (changed: Article) => void;
 }) {
-  const [error, setError] = useState<unknown>();
+  const { error, run: attempt } = useActions();
   const { data, error: unread, reload } = useLoaded(
     (signal) => call<Groups>("group/list", {}, signal),
     [],
@@ -66,12 +67,7 @@ function Sharing({
   const docId = article.outer_id;
 
   async function run(act: () => Promise<unknown>): Promise<void> {
-    setError(undefined);
-    try {
-      await act();
-    } catch (failure) {
-      setError(failure);
-    }
+    await attempt(act);
     reload();
   }
 
