@@ -3,12 +3,12 @@
 import ast
 import subprocess
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 TESTS = Path(__file__).parent
 # What client programs have installed is not ours.
 INSTALLED = {"node_modules", ".venv"}
-FILES = [path for path in TESTS.rglob("*.py") if INSTALLED.isdisjoint(path.parts)]
 # Names that architecture or convention puts at the top; those that begin with a dot are tools'.
 TOP = {
     *("pyproject.toml", "README.md", "proto", "generated", "services", "facade", "envoy", "tests"),
@@ -30,6 +30,11 @@ MAX_LINES = 450
 MAX_NAME_LENGTH = 59
 
 
+@cache
+def python_files() -> list[Path]:
+    return [path for path in TESTS.rglob("*.py") if INSTALLED.isdisjoint(path.parts)]
+
+
 def names_in(path: Path) -> Counter[str]:
     """Return how often a file defines each test; methods have their class in front."""
     names: Counter[str] = Counter()
@@ -47,12 +52,12 @@ def names_in(path: Path) -> Counter[str]:
 
 
 def test_test_files_are_short():
-    lengths = {path: len(path.read_text().splitlines()) for path in FILES}
+    lengths = {path: len(path.read_text().splitlines()) for path in python_files()}
     assert {path: lines for path, lines in lengths.items() if lines > MAX_LINES} == {}
 
 
 def test_test_names_are_short_and_unique_in_their_file():
-    for path in FILES:
+    for path in python_files():
         for name, count in names_in(path).items():
             assert len(name.rpartition(".")[2]) <= MAX_NAME_LENGTH, f"{path}: {name}"
             assert count == 1, f"{path}: {name} hides another test"

@@ -1,5 +1,7 @@
 """Decodes and applies edits, and encodes documents and operations for storage."""
 
+import time
+from itertools import islice
 from typing import NamedTuple
 
 import orjson
@@ -10,6 +12,7 @@ from services.articles.tree.block_patches import BlockPatch
 from services.articles.tree.document import Document
 from services.articles.tree.edits import read_edit
 from services.articles.tree.errors import EditError
+from services.articles.tree.nodes import element_to_json
 from services.articles.tree.operations import (
     DocumentEdit,
     EditOutcome,
@@ -20,6 +23,11 @@ from services.articles.tree.operations import (
 from services.articles.tree.parsing import NewId
 from services.common.articles import limits
 from services.common.errors import GatewayError
+
+# Blocks of a snapshot that are encoded at once, which takes half a millisecond, and the pause
+# after them. A pause of no time would not let other threads run.
+_ENCODED_AT_ONCE = 100
+_PAUSE_S = 1e-4
 
 
 class AppliedOperation(NamedTuple):
@@ -97,8 +105,18 @@ def replay(document: Document, operation: bytes) -> Document:
 
 
 def encode_document(document: Document) -> bytes:
-    """Return the stored form of a document."""
-    return orjson.dumps(document.to_json())
+    """Return the stored form of a document; to be called in a thread of its own.
+
+    The thread gives way after some blocks each. Python would interrupt it every 5 ms, and an edit
+    that is made meanwhile waits several times.
+    """
+    parts = []
+    blocks = iter(document.blocks)
+    while part := list(islice(blocks, _ENCODED_AT_ONCE)):
+        parts.append(orjson.dumps([element_to_json(block) for block in part])[1:-1])
+        time.sleep(_PAUSE_S)
+    others = orjson.dumps(document.to_json_without_blocks())
+    return b'%b,"blocks":[%b]}' % (others[:-1], b",".join(parts))
 
 
 def decode_document(content: bytes) -> Document:

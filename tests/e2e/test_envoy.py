@@ -186,7 +186,8 @@ async def test_streams_end_before_envoy_does() -> None:
         async def is_closed() -> bool:
             try:
                 _, writer = await asyncio.open_connection("127.0.0.1", envoy.port)
-            except ConnectionRefusedError:
+            except (ConnectionRefusedError, ConnectionResetError):
+                # Reset: it was waiting to be accepted when Envoy closed its socket.
                 return True
             writer.close()
             return False

@@ -7,7 +7,6 @@ made: an example's answer and the real one, side by side, say which stands for w
 import re
 
 import jsonschema_rs
-import orjson
 import pytest
 import pytest_asyncio
 
@@ -17,10 +16,10 @@ from facade.endpoints import ENDPOINTS as ALL_ENDPOINTS
 from facade.routes.articles import ENDPOINTS, image
 from tests.gateway_in_process import running_gateway
 from tests.grid import each_row
+from tests.openapi import openapi_document
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-DOCUMENT = orjson.loads(openapi.document(ALL_ENDPOINTS))
 PREFIX = "/article/v1/"
 SERVER_MADE = {"sessionId", "id", "ids", "outer_id", "time_create", "time", "group_id", "user"}
 SERVER_MADE |= {"time_join", "commentId", "suggestionId", "edited"}
@@ -54,11 +53,11 @@ def translated(example, names):
 
 
 def schema(of):
-    return jsonschema_rs.validator_for({**of, "components": DOCUMENT["components"]})
+    return jsonschema_rs.validator_for({**of, "components": openapi_document()["components"]})
 
 
 def operation(path):
-    return DOCUMENT["paths"][PREFIX + path]["post"]
+    return openapi_document()["paths"][PREFIX + path]["post"]
 
 
 async def test_examples_work_in_order_with_the_documented_answers(gateway):
@@ -111,4 +110,4 @@ async def test_a_refusal_fits_its_schema(gateway):
 
 async def test_every_reference_in_the_document_leads_somewhere():
     names = re.findall(r'"#/components/schemas/([^"]+)"', openapi.document(ALL_ENDPOINTS).decode())
-    assert set(names) <= DOCUMENT["components"]["schemas"].keys()
+    assert set(names) <= openapi_document()["components"]["schemas"].keys()

@@ -1,13 +1,10 @@
 """Memories over HTTP, in both formats: looking into them and forgetting."""
 
 import jsonschema_rs
-import orjson
 import pytest
 import pytest_asyncio
 
-from facade.description import openapi
 from facade.dialects.memory.examples import ANSWERS, SEARCH
-from facade.endpoints import ENDPOINTS
 from gateway.conversation.v1 import conversation_pb2 as conversation
 from gateway.conversation.v1.conversation_pb2 import (
     Block,
@@ -21,10 +18,10 @@ from gateway.errors.v1 import errors_pb2
 from gateway.memory.v1 import memory_pb2 as pb
 from services.common.errors import GatewayError, invalid
 from tests.facade.memory_facade import ANTHROPIC, A, B, memory_facade
+from tests.openapi import openapi_document
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-DOCUMENT = orjson.loads(openapi.document(ENDPOINTS))
 MEMORIES = "/beta/v1/memories"
 PROFILE = "/beta/v1/memory/profile"
 DAY_MS, HOUR_MS = 1_793_232_000_000, 1_793_235_600_000
@@ -118,7 +115,7 @@ def facade(shared_facade):
 def described(name):
     (operation,) = [
         operation
-        for operations in DOCUMENT["paths"].values()
+        for operations in openapi_document()["paths"].values()
         for operation in operations.values()
         if operation["operationId"] == name
     ]
@@ -126,7 +123,7 @@ def described(name):
 
 
 def schema(of):
-    return jsonschema_rs.validator_for({**of, "components": DOCUMENT["components"]})
+    return jsonschema_rs.validator_for({**of, "components": openapi_document()["components"]})
 
 
 @pytest.mark.parametrize("headers", [A, B, ANTHROPIC])
@@ -149,7 +146,7 @@ async def test_the_examples_fit_the_document(name):
         "AB", ("Authorization", "x-api-key"), ANSWERS[name], strict=True
     ):
         assert content["examples"][credential] == {"value": told}
-        of_format = DOCUMENT["components"]["schemas"][f"MemoryFormat{letter}.{name}"]
+        of_format = openapi_document()["components"]["schemas"][f"MemoryFormat{letter}.{name}"]
         schema(of_format).validate(told)
 
 

@@ -5,7 +5,6 @@ from tests.grid import each_row
 from tests.upstream import anthropic_rules, openai_rules
 from tests.upstream.checks import load_checks
 
-CHECKS = load_checks()
 HI = {"role": "user", "content": "hi"}
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}}
 CHAT_TOOL = {"type": "function", "function": {"name": "weather", "parameters": SCHEMA}}
@@ -32,11 +31,11 @@ def user(*blocks):
 
 
 def find_chat_problem(body):
-    return CHECKS.chat(body) or openai_rules.find_problem(body)
+    return load_checks().chat(body) or openai_rules.find_problem(body)
 
 
 def find_messages_problem(body):
-    return CHECKS.messages(body) or anthropic_rules.find_problem(body)
+    return load_checks().messages(body) or anthropic_rules.find_problem(body)
 
 
 @each_row(
@@ -256,5 +255,5 @@ def test_a_budget_between_tools_may_exceed_max_tokens():
 
 def test_a_count_needs_no_max_tokens():
     body = chat()
-    assert CHECKS.count_tokens(body) is None
+    assert load_checks().count_tokens(body) is None
     assert anthropic_rules.find_problem(body) is None

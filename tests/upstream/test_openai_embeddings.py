@@ -9,8 +9,6 @@ from tests.grid import each_row
 from tests.upstream.checks import load_checks
 from tests.upstream.openai_embeddings_rules import find_problem
 
-CHECK = load_checks().embeddings
-
 
 @pytest.fixture
 async def client(upstream):
@@ -113,5 +111,5 @@ async def test_the_model_for_vectors_does_not_chat(client):
 )
 def test_what_openai_refuses_is_refused_by_its_field(fields, path):
     body = {"model": "embed", **fields}
-    problem = CHECK(body) or find_problem(body)
+    problem = load_checks().embeddings(body) or find_problem(body)
     assert problem.path == path

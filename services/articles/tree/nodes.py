@@ -5,7 +5,7 @@ immutable; two versions of a document share all nodes that an edit did not chang
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
 Json: TypeAlias = bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"] | None
@@ -200,12 +200,14 @@ class Element:
     @property
     def leaves(self) -> tuple[Leaf, ...]:
         """The children that are leaves."""
-        return tuple(child for child in self.children if isinstance(child, Leaf))
+        return tuple([child for child in self.children if isinstance(child, Leaf)])
 
     @property
     def elements(self) -> tuple["Element", ...]:
         """The children that are elements."""
-        return tuple(child for child in self.children if isinstance(child, Element))
+        if self.type in LEAVES_ONLY_TYPES:
+            return ()
+        return tuple([child for child in self.children if isinstance(child, Element)])
 
     @property
     def label(self) -> str | None:
@@ -215,7 +217,9 @@ class Element:
 
     def with_children(self, children: Sequence["Node"]) -> "Element":
         """Return the element with other children."""
-        return replace(self, children=tuple(children))
+        # A third of the time of dataclasses.replace.
+        caption = self.caption
+        return Element(self.id, self.type, tuple(children), self.style, self.content, caption)
 
 
 Node: TypeAlias = Leaf | Element
@@ -223,7 +227,7 @@ Node: TypeAlias = Leaf | Element
 
 def joined_cites(nodes: Sequence[Node]) -> tuple[str, ...]:
     """Return the references that the nodes cite, each once, in order of appearance."""
-    return tuple(dict.fromkeys(cite for node in nodes for cite in node.cites))
+    return tuple(dict.fromkeys([cite for node in nodes for cite in node.cites]))
 
 
 def shown_files(element: Element) -> Iterator[str]:

@@ -36,8 +36,10 @@ def normal_leaves(leaves: Iterable[Leaf]) -> tuple[Leaf, ...]:
             runs.append([leaf])
     # A run is joined at once: joining each leaf to the one before takes quadratic time.
     normal = tuple(
-        run[0].with_text("".join([leaf.text for leaf in run])) if len(run) > 1 else run[0]
-        for run in runs
+        [
+            run[0].with_text("".join([leaf.text for leaf in run])) if len(run) > 1 else run[0]
+            for run in runs
+        ]
     )
     return normal or (leaf_list[0] if leaf_list else EMPTY_LEAF,)
 

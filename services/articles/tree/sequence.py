@@ -82,9 +82,8 @@ class BlockSequence:
     def position_of(self, element_id: str) -> int:
         """Return the position of the element with an id; raise KeyError if there is none."""
         for run, start in zip(self._runs, self._starts, strict=False):
-            position = run.positions.get(element_id)
-            if position is not None:
-                return start + position
+            if element_id in run.positions:
+                return start + run.positions[element_id]
         raise KeyError(element_id)
 
     def spliced(self, start: int, stop: int, elements: Sequence[Element]) -> "BlockSequence":
@@ -157,7 +156,7 @@ def _replaced(run: _Run, position: int, element: Element) -> _Run:
     # Images are counted: all others show no files.
     is_indexed_alike = old.type == element.type and old.cites == element.cites
     if is_indexed_alike and old.type not in LABELLED_TYPES:
-        return run._replace(elements=elements)
+        return _Run(elements, *run[1:])
     return _run(elements)
 
 

@@ -34,6 +34,14 @@ def run(*steps: Callable[[str], object], models: Iterable[str] = MODELS) -> None
     run_all({steps: models})
 
 
+def run_sampled(
+    *steps: Callable[[str], object], one: Callable[[str], object], of_all: Sequence[str]
+) -> None:
+    """Run each step with some kinds of models, and one of them with the other kinds."""
+    sampled = [model for model in KINDS if model.partition("/")[0] in of_all]
+    run_all({steps: sampled, (one,): [model for model in KINDS if model not in sampled]})
+
+
 def run_all(over: Mapping[Sequence[Callable[[str], object]], Iterable[str]]) -> None:
     """Run several sets of steps, each with models of its own; see `run`."""
     failed = False

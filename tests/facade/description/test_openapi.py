@@ -5,13 +5,13 @@ import functools
 import re
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
 from html import unescape
 from itertools import islice
 from math import ceil
 from pathlib import Path
 
 import hypothesis
-import orjson
 import pytest
 import requests
 import schemathesis
@@ -33,11 +33,12 @@ from schemathesis.specs.openapi.checks import (
 
 from facade.app import _routes
 from facade.credentials import BASE_PATHS
-from facade.description import api_page, openapi
+from facade.description import api_page
 from facade.endpoints import ENDPOINTS
 from services.accounts.admin.admin_keys import hash_admin_key, make_admin_key
 from tests.gateway_in_process import Gateway, running_gateway
 from tests.grid import each_row
+from tests.openapi import openapi_document
 
 CONFORMANCE = [status_code_conformance, content_type_conformance, response_schema_conformance]
 
@@ -55,7 +56,7 @@ PATIENCE_S = 60  # schemathesis itself would wait for 10 s
 
 @functools.cache
 def schema() -> schemathesis.BaseSchema:
-    return schemathesis.openapi.from_dict(orjson.loads(openapi.document(ENDPOINTS)))
+    return schemathesis.openapi.from_dict(deepcopy(openapi_document()))
 
 
 @functools.cache
@@ -200,7 +201,7 @@ def test_every_route_except_pages_for_people_is_documented():
     }
     described = {
         (method.upper(), path)
-        for path, operations in orjson.loads(openapi.document(ENDPOINTS))["paths"].items()
+        for path, operations in openapi_document()["paths"].items()
         for method in operations
     }
     aliases = {(method, path) for method, path in served if path.startswith("/v1/")}
@@ -211,7 +212,7 @@ def test_every_route_except_pages_for_people_is_documented():
 
 
 def test_names_of_schemas_tell_nothing_of_modules():
-    schemas = orjson.loads(openapi.document(ENDPOINTS))["components"]["schemas"]
+    schemas = openapi_document()["components"]["schemas"]
     assert {"openai.Message", "anthropic.Message", "responses.Message"} <= schemas.keys()
     assert not [name for name in schemas if "_" in name]
 
@@ -222,7 +223,7 @@ def test_names_of_operations_are_unique():
 
 
 def test_every_variable_of_a_path_is_a_parameter():
-    for path, operations in orjson.loads(openapi.document(ENDPOINTS))["paths"].items():
+    for path, operations in openapi_document()["paths"].items():
         for method, operation in operations.items():
             places = [
                 each["name"] for each in operation.get("parameters", []) if each["in"] == "path"
@@ -238,7 +239,7 @@ def test_each_operation_needs_the_documented_key(elsewhere: Gateway, http: reque
         "adminKey": {"Authorization": f"Bearer {ADMIN_KEY}"},
         "none": {},
     }
-    document = orjson.loads(openapi.document(ENDPOINTS))
+    document = openapi_document()
     differing = []
     for path, operations in document["paths"].items():
         url = elsewhere.url + re.sub(r"{\w+}", "x", path)
@@ -257,5 +258,5 @@ def test_each_operation_needs_the_documented_key(elsewhere: Gateway, http: reque
 
 def test_the_page_names_every_endpoint():
     page = unescape(api_page.page(ENDPOINTS))
-    for path in orjson.loads(openapi.document(ENDPOINTS))["paths"]:
+    for path in openapi_document()["paths"]:
         assert f"<code>{path.removeprefix('/beta')}</code>" in page

@@ -146,19 +146,23 @@ class AppendText:
     def apply(self, document: Document) -> Change:
         """Append the leaves."""
         path, old = _target(document, self.block_id)
-        new = old.with_children(normal_leaves((*old.leaves, *self.leaves)))
+        old_leaves = old.leaves
+        leaves = normal_leaves((*old_leaves, *self.leaves))
         check_cites_of_leaves(document, self.leaves)
-        return Change(document.replaced(path, new), self._inverse(old, new))
+        inverse = self._inverse(old, old_leaves, leaves)
+        return Change(document.replaced(path, old.with_children(leaves)), inverse)
 
-    def _inverse(self, old: Element, new: Element) -> Operation:
+    def _inverse(
+        self, old: Element, old_leaves: Sequence[Leaf], leaves: Sequence[Leaf]
+    ) -> Operation:
         # If truncation restores the old text, the log does not need a copy of it: many appends to
         # one long paragraph would store the text again and again.
-        last = old.leaves[-1]
-        last_index = len(old.children) - 1
-        if old.children[:last_index] == new.children[:last_index]:
-            grown = new.leaves[last_index]
+        last = old_leaves[-1]
+        last_index = len(old_leaves) - 1
+        if old_leaves[:last_index] == leaves[:last_index]:
+            grown = leaves[last_index]
             if last.text and grown.same_marks(last) and grown.text.startswith(last.text):
-                return Truncate(self.block_id, len(old.children), len(last.text))
+                return Truncate(self.block_id, len(old_leaves), len(last.text))
         return RestoreElements((old,))
 
     def to_json(self) -> dict[str, Json]:

@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 from aider.main import main
-from steps import ADDRESS, KEY, KINDS, run
+from steps import ADDRESS, KEY, KINDS, run_sampled
 
 os.environ |= {
     "OPENAI_API_BASE": f"{ADDRESS}/beta/v1",
@@ -83,4 +83,5 @@ def messages_streamed(model: str) -> None:
 with tempfile.TemporaryDirectory() as _FOLDER:
     Path(_FOLDER, "metadata.json").write_text(json.dumps(_METADATA))
     os.chdir(_FOLDER)
-    run(chat_whole, chat_streamed, messages_whole, messages_streamed, models=KINDS)
+    steps = (chat_whole, chat_streamed, messages_whole, messages_streamed)
+    run_sampled(*steps, one=chat_streamed, of_all=("openai", "anthropic"))

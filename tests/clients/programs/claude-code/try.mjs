@@ -5,7 +5,7 @@ import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { address, check, clouds, key, kinds, models, run } from "../steps.mjs";
+import { address, check, clouds, key, kinds, models, run, runSampled } from "../steps.mjs";
 
 const folder = mkdtempSync(join(tmpdir(), "claude-"));
 const program = join(import.meta.dirname, "node_modules", ".bin", "claude");
@@ -125,7 +125,7 @@ const unnamed = {
 const isStrict = (model) => /^(native|mistral|claude-5)\//.test(model);
 
 try {
-  await run(steps, kinds);
+  await runSampled(steps, "toolLoop");
   await run(keys, kinds.slice(0, 1));
   await run({ toolLoop: steps.toolLoop, stream: steps.stream }, clouds);
   await run({ toolLoop: steps.toolLoop }, models.slice(kinds.length).filter(isStrict));

@@ -5,7 +5,7 @@ import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { address, check, key, kinds, ofResponses, run } from "../steps.mjs";
+import { address, check, key, kinds, ofResponses, run, runSampled } from "../steps.mjs";
 
 const folder = mkdtempSync(join(tmpdir(), "codex-"));
 const lastMessage = join(folder, "last-message.txt");
@@ -169,9 +169,9 @@ const keys = {
 };
 
 try {
-  await run(steps, ofResponses);
-  await run(namespaces, kinds);
-  await run(search, kinds);
+  await runSampled(steps, "command", ["openai", "native"], ofResponses);
+  await runSampled(namespaces, "mcp");
+  await runSampled(search, "toolSearch", ["openai"]);
   // Of the others, OpenAI's own responses alone have such tools.
   await run(freeform, ofResponses.slice(kinds.length));
   await run(keys, kinds.slice(0, 1));

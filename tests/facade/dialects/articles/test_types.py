@@ -5,8 +5,6 @@ from typing import Any
 import orjson
 import pytest
 
-from facade.description import openapi
-from facade.endpoints import ENDPOINTS
 from services.articles.tree.errors import EditError
 from services.articles.tree.nodes import (
     BLOCK_TYPES,
@@ -19,17 +17,19 @@ from services.articles.tree.nodes import (
 from services.articles.tree.parsing import parse_element, parse_leaf
 from services.articles.tree.style import check_article_style, check_element_style
 from services.common.articles.blocks import ELEMENTS, BlockContent
+from tests.openapi import openapi_document
 
-SCHEMAS = {
-    name: schema
-    for name, schema in orjson.loads(openapi.document(ENDPOINTS))["components"]["schemas"].items()
-    if name.startswith("articles.")
-}
 UNKNOWN = {"unknown": 1}
 
 
+def schemas() -> dict[str, dict[str, Any]]:
+    every = openapi_document()["components"]["schemas"]
+    return {name: one for name, one in every.items() if name.startswith("articles.")}
+
+
 def schema(name: str) -> dict[str, Any]:
-    return SCHEMAS[f"articles.{name}"]
+    described: dict[str, Any] = openapi_document()["components"]["schemas"][f"articles.{name}"]
+    return described
 
 
 def documented(name: str) -> set[str]:
@@ -150,4 +150,4 @@ def test_block_style_takes_the_properties_of_any_block():
 
 
 def test_optional_fields_have_no_default_of_null():
-    assert b'"default":null' not in orjson.dumps(SCHEMAS)
+    assert b'"default":null' not in orjson.dumps(schemas())
