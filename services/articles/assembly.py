@@ -13,6 +13,7 @@ from services.articles.comments import CommentRepository
 from services.articles.committer import DocumentCommitter
 from services.articles.copies import ArticleCopier
 from services.articles.files import FileStoreClient
+from services.articles.following import ChangeWaiter
 from services.articles.groups import GroupRepository
 from services.articles.history import History
 from services.articles.metrics import ArticleMetrics
@@ -86,6 +87,7 @@ class ArticleService:
         sessions = SessionRepository(database, clock, limits)
         operation_log = OperationLog(database, clock)
         requests = AnsweredRequests(database, clock)
+        waiter = ChangeWaiter(database)
         committer = DocumentCommitter(
             database,
             sessions,
@@ -94,6 +96,7 @@ class ArticleService:
             metrics,
             usage,
             requests,
+            waiter.notify,
         )
         articles = ArticleRepository(database, clock, owner_usage=usage)
         groups = GroupRepository(database, clock)
@@ -111,6 +114,7 @@ class ArticleService:
             reserve,
             History(committer, operation_log),
             PooledConverter(pool, caller_id),
+            waiter,
         )
         every_s = settings.limits.sweep_every_s
         lease = sweeper_lease(database, "articles", every_s, clock)

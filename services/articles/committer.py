@@ -14,6 +14,7 @@ It is rolled back, and its calls are applied again to the newer documents.
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
@@ -74,7 +75,9 @@ class DocumentCommitter:
         metrics: ArticleMetrics,
         usage: OwnerUsage,
         requests: AnsweredRequests,
+        on_edited: Callable[[str], None] = lambda article_id: None,
     ) -> None:
+        """Initialize the committer; `on_edited` is called with the id of each edited document."""
         self._engine = engine
         self._sessions = sessions
         self._log = operation_log
@@ -82,6 +85,7 @@ class DocumentCommitter:
         self._metrics = metrics
         self._usage = usage
         self._requests = requests
+        self._on_edited = on_edited
         self._loader = DocumentLoader(sessions, operation_log, cache, metrics)
         self._snapshots = SnapshotTaker(operation_log, cache, metrics)
         self._waiting: deque[Call] = deque()
@@ -291,6 +295,8 @@ class DocumentCommitter:
         self._metrics.held.set(len(self._cache))
         for article_id, state in transaction.states.items():
             self._snapshots.take_if_due(article_id, state)
+        for article_id in {entry.article_id for entry in transaction.entries}:
+            self._on_edited(article_id)
         self._metrics.edits.inc(len(transaction.entries))
         self._metrics.commits.inc()
         for call, result in transaction.results:

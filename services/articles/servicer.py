@@ -27,6 +27,7 @@ from services.articles.errors import (
 from services.articles.exporting import ExportCalls
 from services.articles.exports import DocumentExporter
 from services.articles.files import FileAccess, check_ownership, referenced_files
+from services.articles.following import ChangeWaiter, FollowingCalls
 from services.articles.groups import GroupRepository
 from services.articles.history import History
 from services.articles.images import picture_at, read_picture
@@ -61,7 +62,9 @@ _IMPORT = "import_article"
 Context = grpc.aio.ServicerContext
 
 
-class ArticleEditorServicer(SharingCalls, CommentCalls, SuggestionCalls, ExportCalls):
+class ArticleEditorServicer(
+    SharingCalls, CommentCalls, SuggestionCalls, ExportCalls, FollowingCalls
+):
     """The gRPC servicer of ArticleEditorService, for documents that the caller may edit."""
 
     def __init__(
@@ -79,12 +82,14 @@ class ArticleEditorServicer(SharingCalls, CommentCalls, SuggestionCalls, ExportC
         reserve: DiskReserve,
         history: History,
         converter: DocumentConverter,
+        waiter: ChangeWaiter,
         *,
         new_id: ids.IdGenerator = ids.new_id,
     ) -> None:
         """Initialize the servicer."""
         self._reserve = reserve
         self._history = history
+        self._waiter = waiter
         self._articles = articles
         self._sessions = sessions
         self._committer = committer
@@ -187,17 +192,6 @@ class ArticleEditorServicer(SharingCalls, CommentCalls, SuggestionCalls, ExportC
         async for message in read_picture(picture, self._files):
             yield message
 
-    async def ReadChanges(
-        self, request: wire.ReadChangesRequest, context: "Context[Any, Any]"
-    ) -> wire.ReadChangesResponse:
-        """Return the changes since a revision."""
-        since = request.since if request.HasField("since") else None
-        session = await self._callers.session(request.session_id)
-        state, before = await self._committer.read_since(session, since)
-        if state.revision == since:
-            return wire.ReadChangesResponse(revision=state.revision)
-        return await asyncio.to_thread(responses.read_changes, state, before)
-
     async def ApplyEdit(
         self, request: wire.ApplyEditRequest, context: "Context[Any, Any]"
     ) -> wire.ApplyEditResponse:
@@ -233,9 +227,9 @@ class ArticleEditorServicer(SharingCalls, CommentCalls, SuggestionCalls, ExportC
         limit = request.limit if request.HasField("limit") else limits.PLACES
         if not 1 <= limit <= limits.PLACES_AT_MOST:
             raise failure(SCHEMA, "/limit", f"must be 1 to {limits.PLACES_AT_MOST}")
-        places, has_more = await offload_if(
-            state.size >= _LARGE, find, state.document, request.query, limit
-        )
+        search = partial(find, state.document, request.query, limit, is_regex=request.is_regex)
+        is_slow = request.is_regex or state.size >= _LARGE
+        places, has_more = await offload_if(is_slow, search)
         return wire.FindTextResponse(places=places, has_more=has_more, revision=state.revision)
 
     async def ImportArticle(

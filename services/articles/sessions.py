@@ -24,6 +24,7 @@ from services.articles.repository import access_rights_of, find, with_access_col
 from services.articles.tables import articles, operations, sessions
 from services.articles.usage import OwnerUsage
 from services.common import ids
+from services.common.articles import limits
 from services.common.clock import Clock
 from services.common.errors import GatewayError
 from services.common.settings import Articles
@@ -60,6 +61,15 @@ class LiveSession(NamedTuple):
     revision: int
     charged_bytes: int
     client_id: str
+
+
+class OpenSession(NamedTuple):
+    """A live session on a document, and the milliseconds since the last call that named it."""
+
+    session_id: str
+    user_id: str
+    client_id: str
+    idle_ms: int
 
 
 class SessionRepository:
@@ -140,6 +150,37 @@ class SessionRepository:
         async with reading_once(self._engine) as connection:
             article_id: str | None = await connection.scalar(query)
         return article_id
+
+    async def of_article(self, article_id: str) -> list[OpenSession]:
+        """Return the live sessions of those who may read a document, the latest used first."""
+        now_ms = self._now_ms()
+        query = (
+            with_access_columns(
+                select(sessions.c.id, sessions.c.user_id, sessions.c.client_id)
+                .add_columns(sessions.c.expires_at_ms)
+                .select_from(sessions.join(articles, articles.c.id == sessions.c.article_id)),
+                sessions.c.user_id,
+            )
+            .where(
+                sessions.c.article_id == article_id,
+                sessions.c.expires_at_ms > now_ms,
+                sessions.c.latest,
+            )
+            .order_by(sessions.c.expires_at_ms.desc(), sessions.c.id)
+            .limit(limits.SESSIONS_LISTED)
+        )
+        async with reading_once(self._engine) as connection:
+            rows = (await connection.execute(query)).all()
+        return [
+            OpenSession(
+                row.id,
+                row.user_id,
+                row.client_id,
+                max(0, now_ms + self._length_ms - row.expires_at_ms),
+            )
+            for row in rows
+            if access_rights_of(row, row.user_id).may_read
+        ]
 
     async def touch(
         self, connection: AsyncConnection, refs: Collection[SessionRef]

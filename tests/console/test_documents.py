@@ -115,7 +115,7 @@ async def test_undo_of_a_text_that_others_changed_is_refused(browser, gateway, e
         await editor.call("block/text/append", blockId=first, text=" three")
         await expect(block(page, "Paragraph")).to_contain_text("one two three")
         await page.get_by_role("button", name="Undo").click()
-        await expect(page.get_by_role("alert")).to_contain_text("changed meanwhile")
+        await expect(page.get_by_role("alert")).to_contain_text("40903")
         assert await editor.texts() == ["one two three"]
 
 

@@ -128,11 +128,12 @@ async def test_a_document_deleted_by_others_says_so(browser, gateway, editor):
 async def test_closing_ends_the_session(browser, gateway, editor):
     async with opened(browser, gateway, editor.path) as page:
         await expect(page.get_by_text("The document is empty")).to_be_visible()
+        client_id = await page.evaluate("sessionStorage.getItem('gateway.document-client')")
         await page.get_by_role("button", name="Close").click()
         await expect(page.get_by_role("heading", name="Documents")).to_be_visible()
     async with gateway.http.post(
         f"{gateway.url}/article/v1/session/create",
-        json={"docId": editor.document_id},
+        json={"docId": editor.document_id, "clientId": client_id},
         headers=gateway.api_key(),
     ) as answer:
         assert (await answer.json())["data"]["reused"] is False

@@ -40,6 +40,25 @@ class Session(_Answer):
     revision: Revision
 
 
+class OpenSession(_Answer):
+    """Somebody who has the document open."""
+
+    user: str
+    name: Annotated[str, Field(description="Empty if the user was deleted.")]
+    own: Annotated[bool, Field(description="Whether it is a session of the caller's.")]
+    this: Annotated[bool, Field(description="Whether it is the session of the request.")]
+    clientId: Annotated[
+        str, Field(description="Of the caller's sessions: the client that named itself.")
+    ] = _ABSENT
+    idle: Annotated[int, Field(description="Milliseconds since the last call that named it.")]
+
+
+class Sessions(_Answer):
+    """Who has a document open: at most 100 live sessions, the latest used first."""
+
+    sessions: list[OpenSession]
+
+
 class Done(_Answer):
     """Success."""
 

@@ -114,6 +114,24 @@ def changes(_: bodies.ReadChanges, answer: pb.ReadChangesResponse) -> Data:
     }
 
 
+def sessions(_: bodies.OfSession, answer: pb.ListSessionsResponse) -> Data:
+    """Return the data of session/list."""
+    return {"sessions": [_open_session(one) for one in answer.sessions]}
+
+
+def _open_session(opened: pb.OpenSession) -> Data:
+    data: Data = {
+        "user": opened.user_id,
+        "name": opened.name,
+        "own": opened.is_own,
+        "this": opened.is_this,
+        "idle": opened.idle_ms,
+    }
+    if opened.client_id:
+        data["clientId"] = opened.client_id
+    return data
+
+
 def outline(_: bodies.OfSession, answer: pb.ReadOutlineResponse) -> Data:
     """Return the data of doc/outline."""
     return {

@@ -124,6 +124,9 @@ class ReadChanges(OfSession):
     since: Annotated[int, Field(ge=0, lt=INT64)] | None = Field(
         None, description="Last known revision; if omitted, every block counts as changed."
     )
+    waitSeconds: Annotated[int, Field(ge=0, le=30)] = Field(
+        0, description="How long to wait for a change if there is none since `since`."
+    )
 
 
 class RepeatableBody(OfSession):
@@ -211,6 +214,9 @@ class FindText(OfSession):
 
     query: Annotated[str, Field(min_length=1, max_length=1_000)]
     limit: Annotated[int, Field(ge=1, le=500)] = 100
+    regex: bool = Field(
+        False, description="Whether `query` is a regular expression, in the syntax of RE2."
+    )
 
 
 Revision = Annotated[int, Field(ge=0, lt=INT64)]

@@ -443,6 +443,10 @@ EXAMPLES = {
         {"docId": _DOCUMENT, "group": _GROUP_ID, "permission": "group-only"},
         {"article": {**_NODE, "name": "Of tides", "group": _GROUP_ID}},
     ),
+    "session/list": Example(
+        dict(_SESSION),
+        {"sessions": [{"user": _USER, "name": "tester", "own": True, "this": True, "idle": 0}]},
+    ),
     "session/destroy": Example(dict(_SESSION), {"ok": True}),
     "doc/delete": Example({"docId": _DOCUMENT}, {"article": _DOCUMENT}),
     "group/remove": Example({"group": _GROUP_ID}, {"ok": True}),

@@ -90,7 +90,14 @@ def read_image(body: bodies.ReadImage) -> articles_pb2.ReadImageRequest:
 
 def read_changes(body: bodies.ReadChanges) -> articles_pb2.ReadChangesRequest:
     """Return the request to read the changes since a revision."""
-    return articles_pb2.ReadChangesRequest(session_id=body.sessionId, since=body.since)
+    return articles_pb2.ReadChangesRequest(
+        session_id=body.sessionId, since=body.since, wait_seconds=body.waitSeconds
+    )
+
+
+def list_sessions(body: bodies.OfSession) -> articles_pb2.ListSessionsRequest:
+    """Return the request to list who has a document open."""
+    return articles_pb2.ListSessionsRequest(session_id=body.sessionId)
 
 
 def read_outline(body: bodies.OfSession) -> articles_pb2.ReadOutlineRequest:
@@ -101,7 +108,7 @@ def read_outline(body: bodies.OfSession) -> articles_pb2.ReadOutlineRequest:
 def find_text(body: bodies.FindText) -> articles_pb2.FindTextRequest:
     """Return the request to find a text."""
     return articles_pb2.FindTextRequest(
-        session_id=body.sessionId, query=body.query, limit=body.limit
+        session_id=body.sessionId, query=body.query, limit=body.limit, is_regex=body.regex
     )
 
 

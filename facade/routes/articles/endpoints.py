@@ -25,6 +25,16 @@ ENDPOINTS = (
         answers.done,
     ),
     rpc_endpoint(
+        "session/list",
+        "listSessions",
+        "ListSessions",
+        "List who has the document open",
+        bodies.OfSession,
+        requests.list_sessions,
+        answer_types.Sessions,
+        answers.sessions,
+    ),
+    rpc_endpoint(
         "doc/list",
         "listArticles",
         "ListArticles",

@@ -17,6 +17,10 @@ EDITS_TOGETHER = 200
 SEARCHES_TOGETHER = 10
 ENTRIES_A_PAGE = 500
 QUERY = 1_000
+# Seconds that a call may wait for a change.
+WAIT_SECONDS = 30
+# Sessions in a list of those on a document.
+SESSIONS_LISTED = 100
 PLACES = 100
 PLACES_AT_MOST = 500
 TOP_LEVEL_BLOCKS = 10_000

@@ -28,6 +28,7 @@ from services.articles.callers import Callers
 from services.articles.comments import CommentRepository
 from services.articles.committer import DocumentCommitter
 from services.articles.copies import ArticleCopier
+from services.articles.following import ChangeWaiter
 from services.articles.groups import GroupRepository
 from services.articles.history import History
 from services.articles.metrics import ArticleMetrics
@@ -231,6 +232,7 @@ class EditorServices:
             DocumentCache(self.settings.cache_bytes),
         )
         requests = AnsweredRequests(self.engine, self.clock)
+        waiter = ChangeWaiter(self.engine)
         committer = DocumentCommitter(
             self.engine,
             sessions,
@@ -239,6 +241,7 @@ class EditorServices:
             ArticleMetrics(registry),
             self.owner_usage,
             requests,
+            waiter.notify,
         )
         servicer = ArticleEditorServicer(
             self.articles,
@@ -254,6 +257,7 @@ class EditorServices:
             self.disk.reserve,
             History(committer, log),
             PooledConverter(ConversionPool(Limits(), registry), caller_id),
+            waiter,
         )
         server = Server(self.users.identify, max_message_bytes=MAX_MESSAGE)
         server.add(add_ArticleEditorServiceServicer_to_server, servicer, SERVICE_NAME)

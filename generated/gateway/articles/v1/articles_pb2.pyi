@@ -896,19 +896,25 @@ class ReadChangesRequest(_message.Message):
 
     SESSION_ID_FIELD_NUMBER: _builtins.int
     SINCE_FIELD_NUMBER: _builtins.int
+    WAIT_SECONDS_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     """Required."""
     since: _builtins.int
     """Optional. If absent, every block counts as changed."""
+    wait_seconds: _builtins.int
+    """Optional, 0 to 30 seconds. How long to wait for a change if there is none since `since`. The wait
+    writes nothing; the session is extended before and after it.
+    """
     def __init__(
         self,
         *,
         session_id: _builtins.str = ...,
         since: _builtins.int | None = ...,
+        wait_seconds: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_since", b"_since", "since", b"since"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_since", b"_since", "session_id", b"session_id", "since", b"since"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_since", b"_since", "session_id", b"session_id", "since", b"since", "wait_seconds", b"wait_seconds"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__since: _TypeAlias = _typing.Literal["since"]  # noqa: Y015
     _WhichOneofArgType__since: _TypeAlias = _typing.Literal["_since", b"_since"]  # noqa: Y015
@@ -1647,22 +1653,28 @@ class FindTextRequest(_message.Message):
     SESSION_ID_FIELD_NUMBER: _builtins.int
     QUERY_FIELD_NUMBER: _builtins.int
     LIMIT_FIELD_NUMBER: _builtins.int
+    IS_REGEX_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     """Required."""
     query: _builtins.str
     """Required, at most 1,000 characters."""
     limit: _builtins.int
     """Optional, 1 to 500; 100 when absent."""
+    is_regex: _builtins.bool
+    """Optional. Whether the query is a regular expression in the syntax of RE2, which takes time
+    linear in the text; otherwise it is the text itself.
+    """
     def __init__(
         self,
         *,
         session_id: _builtins.str = ...,
         query: _builtins.str = ...,
         limit: _builtins.int | None = ...,
+        is_regex: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_limit", b"_limit", "limit", b"limit"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_limit", b"_limit", "limit", b"limit", "query", b"query", "session_id", b"session_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_limit", b"_limit", "is_regex", b"is_regex", "limit", b"limit", "query", b"query", "session_id", b"session_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__limit: _TypeAlias = _typing.Literal["limit"]  # noqa: Y015
     _WhichOneofArgType__limit: _TypeAlias = _typing.Literal["_limit", b"_limit"]  # noqa: Y015
@@ -2043,6 +2055,94 @@ class BlockDifference(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__before) -> _WhichOneofReturnType__before | None: ...
 
 Global___BlockDifference: _TypeAlias = BlockDifference  # noqa: Y015
+
+@_typing.final
+class ListSessionsRequest(_message.Message):
+    """Names a session on the document."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SESSION_ID_FIELD_NUMBER: _builtins.int
+    session_id: _builtins.str
+    """Required."""
+    def __init__(
+        self,
+        *,
+        session_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["session_id", b"session_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListSessionsRequest: _TypeAlias = ListSessionsRequest  # noqa: Y015
+
+@_typing.final
+class ListSessionsResponse(_message.Message):
+    """Who has the document open."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SESSIONS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def sessions(self) -> _containers.RepeatedCompositeFieldContainer[Global___OpenSession]:
+        """Required, at most 100 live sessions, those of the latest calls first."""
+
+    def __init__(
+        self,
+        *,
+        sessions: _abc.Iterable[Global___OpenSession] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["sessions", b"sessions"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListSessionsResponse: _TypeAlias = ListSessionsResponse  # noqa: Y015
+
+@_typing.final
+class OpenSession(_message.Message):
+    """A live session on a document."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    USER_ID_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
+    IS_OWN_FIELD_NUMBER: _builtins.int
+    IS_THIS_FIELD_NUMBER: _builtins.int
+    CLIENT_ID_FIELD_NUMBER: _builtins.int
+    IDLE_MS_FIELD_NUMBER: _builtins.int
+    user_id: _builtins.str
+    """Required."""
+    name: _builtins.str
+    """Optional. The user's name; absent if the user was deleted."""
+    is_own: _builtins.bool
+    """Required. Whether it is the caller's."""
+    is_this: _builtins.bool
+    """Required. Whether it is the one that the request names."""
+    client_id: _builtins.str
+    """Optional. The client that the session is for, of sessions of the caller alone."""
+    idle_ms: _builtins.int
+    """Required. Milliseconds since the last call that named it."""
+    def __init__(
+        self,
+        *,
+        user_id: _builtins.str = ...,
+        name: _builtins.str = ...,
+        is_own: _builtins.bool = ...,
+        is_this: _builtins.bool = ...,
+        client_id: _builtins.str = ...,
+        idle_ms: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["client_id", b"client_id", "idle_ms", b"idle_ms", "is_own", b"is_own", "is_this", b"is_this", "name", b"name", "user_id", b"user_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___OpenSession: _TypeAlias = OpenSession  # noqa: Y015
 
 @_typing.final
 class KeepSessionAliveRequest(_message.Message):

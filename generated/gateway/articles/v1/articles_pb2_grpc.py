@@ -236,6 +236,11 @@ class ArticleEditorServiceStub:
                 request_serializer=gateway_dot_articles_dot_v1_dot_suggestions__pb2.RejectSuggestionRequest.SerializeToString,
                 response_deserializer=gateway_dot_articles_dot_v1_dot_suggestions__pb2.RejectSuggestionResponse.FromString,
                 _registered_method=True)
+        self.ListSessions = channel.unary_unary(
+                '/gateway.articles.v1.ArticleEditorService/ListSessions',
+                request_serializer=gateway_dot_articles_dot_v1_dot_articles__pb2.ListSessionsRequest.SerializeToString,
+                response_deserializer=gateway_dot_articles_dot_v1_dot_articles__pb2.ListSessionsResponse.FromString,
+                _registered_method=True)
         self.KeepSessionAlive = channel.unary_unary(
                 '/gateway.articles.v1.ArticleEditorService/KeepSessionAlive',
                 request_serializer=gateway_dot_articles_dot_v1_dot_articles__pb2.KeepSessionAliveRequest.SerializeToString,
@@ -420,10 +425,10 @@ class ArticleEditorServiceServicer:
 
     def ReadChanges(self, request, context):
         """Returns the ids of the top-level blocks, and of those that have changed since a revision
-        that the caller has read. Callers that follow a document poll this call: while nothing
-        changes, the response contains only a revision.
+        that the caller has read. Callers that follow a document poll this call, or let it wait for a
+        change: while nothing changes, the response contains only a revision.
 
-        Statuses: OK, and those of sessions.
+        Statuses: OK, INVALID_ARGUMENT (40003 seconds to wait), and those of sessions.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -625,6 +630,15 @@ class ArticleEditorServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListSessions(self, request, context):
+        """Returns the live sessions on a document: who has it open.
+
+        Statuses: OK, and those of sessions.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def KeepSessionAlive(self, request, context):
         """Extends a session by 10 minutes and does nothing else: for requests that are
         rejected before they reach another call.
@@ -817,6 +831,11 @@ def add_ArticleEditorServiceServicer_to_server(servicer, server):
                     servicer.RejectSuggestion,
                     request_deserializer=gateway_dot_articles_dot_v1_dot_suggestions__pb2.RejectSuggestionRequest.FromString,
                     response_serializer=gateway_dot_articles_dot_v1_dot_suggestions__pb2.RejectSuggestionResponse.SerializeToString,
+            ),
+            'ListSessions': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListSessions,
+                    request_deserializer=gateway_dot_articles_dot_v1_dot_articles__pb2.ListSessionsRequest.FromString,
+                    response_serializer=gateway_dot_articles_dot_v1_dot_articles__pb2.ListSessionsResponse.SerializeToString,
             ),
             'KeepSessionAlive': grpc.unary_unary_rpc_method_handler(
                     servicer.KeepSessionAlive,
@@ -1815,6 +1834,33 @@ class ArticleEditorService:
             '/gateway.articles.v1.ArticleEditorService/RejectSuggestion',
             gateway_dot_articles_dot_v1_dot_suggestions__pb2.RejectSuggestionRequest.SerializeToString,
             gateway_dot_articles_dot_v1_dot_suggestions__pb2.RejectSuggestionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListSessions(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/gateway.articles.v1.ArticleEditorService/ListSessions',
+            gateway_dot_articles_dot_v1_dot_articles__pb2.ListSessionsRequest.SerializeToString,
+            gateway_dot_articles_dot_v1_dot_articles__pb2.ListSessionsResponse.FromString,
             options,
             channel_credentials,
             insecure,

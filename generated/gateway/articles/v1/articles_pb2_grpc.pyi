@@ -150,10 +150,10 @@ class ArticleEditorServiceStub:
     """
     ReadChanges: _grpc.UnaryUnaryMultiCallable[_articles_pb2.ReadChangesRequest, _articles_pb2.ReadChangesResponse]
     """Returns the ids of the top-level blocks, and of those that have changed since a revision
-    that the caller has read. Callers that follow a document poll this call: while nothing
-    changes, the response contains only a revision.
+    that the caller has read. Callers that follow a document poll this call, or let it wait for a
+    change: while nothing changes, the response contains only a revision.
 
-    Statuses: OK, and those of sessions.
+    Statuses: OK, INVALID_ARGUMENT (40003 seconds to wait), and those of sessions.
     """
     ApplyEdit: _grpc.UnaryUnaryMultiCallable[_articles_pb2.ApplyEditRequest, _articles_pb2.ApplyEditResponse]
     """Applies one edit to the document of a session, completely or not at all.
@@ -270,6 +270,11 @@ class ArticleEditorServiceStub:
     """Deletes a suggestion; its author withdraws it so.
 
     Statuses: OK, NOT_FOUND (40411), and those of sessions.
+    """
+    ListSessions: _grpc.UnaryUnaryMultiCallable[_articles_pb2.ListSessionsRequest, _articles_pb2.ListSessionsResponse]
+    """Returns the live sessions on a document: who has it open.
+
+    Statuses: OK, and those of sessions.
     """
     KeepSessionAlive: _grpc.UnaryUnaryMultiCallable[_articles_pb2.KeepSessionAliveRequest, _articles_pb2.KeepSessionAliveResponse]
     """Extends a session by 10 minutes and does nothing else: for requests that are
@@ -397,10 +402,10 @@ class ArticleEditorServiceAsyncStub(ArticleEditorServiceStub):
     """
     ReadChanges: _aio.UnaryUnaryMultiCallable[_articles_pb2.ReadChangesRequest, _articles_pb2.ReadChangesResponse]  # type: ignore[assignment]
     """Returns the ids of the top-level blocks, and of those that have changed since a revision
-    that the caller has read. Callers that follow a document poll this call: while nothing
-    changes, the response contains only a revision.
+    that the caller has read. Callers that follow a document poll this call, or let it wait for a
+    change: while nothing changes, the response contains only a revision.
 
-    Statuses: OK, and those of sessions.
+    Statuses: OK, INVALID_ARGUMENT (40003 seconds to wait), and those of sessions.
     """
     ApplyEdit: _aio.UnaryUnaryMultiCallable[_articles_pb2.ApplyEditRequest, _articles_pb2.ApplyEditResponse]  # type: ignore[assignment]
     """Applies one edit to the document of a session, completely or not at all.
@@ -517,6 +522,11 @@ class ArticleEditorServiceAsyncStub(ArticleEditorServiceStub):
     """Deletes a suggestion; its author withdraws it so.
 
     Statuses: OK, NOT_FOUND (40411), and those of sessions.
+    """
+    ListSessions: _aio.UnaryUnaryMultiCallable[_articles_pb2.ListSessionsRequest, _articles_pb2.ListSessionsResponse]  # type: ignore[assignment]
+    """Returns the live sessions on a document: who has it open.
+
+    Statuses: OK, and those of sessions.
     """
     KeepSessionAlive: _aio.UnaryUnaryMultiCallable[_articles_pb2.KeepSessionAliveRequest, _articles_pb2.KeepSessionAliveResponse]  # type: ignore[assignment]
     """Extends a session by 10 minutes and does nothing else: for requests that are
@@ -737,10 +747,10 @@ class ArticleEditorServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_articles_pb2.ReadChangesResponse, _abc.Awaitable[_articles_pb2.ReadChangesResponse]]:
         """Returns the ids of the top-level blocks, and of those that have changed since a revision
-        that the caller has read. Callers that follow a document poll this call: while nothing
-        changes, the response contains only a revision.
+        that the caller has read. Callers that follow a document poll this call, or let it wait for a
+        change: while nothing changes, the response contains only a revision.
 
-        Statuses: OK, and those of sessions.
+        Statuses: OK, INVALID_ARGUMENT (40003 seconds to wait), and those of sessions.
         """
 
     @_abc_1.abstractmethod
@@ -977,6 +987,17 @@ class ArticleEditorServiceServicer(metaclass=_abc_1.ABCMeta):
         """Deletes a suggestion; its author withdraws it so.
 
         Statuses: OK, NOT_FOUND (40411), and those of sessions.
+        """
+
+    @_abc_1.abstractmethod
+    def ListSessions(
+        self,
+        request: _articles_pb2.ListSessionsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_articles_pb2.ListSessionsResponse, _abc.Awaitable[_articles_pb2.ListSessionsResponse]]:
+        """Returns the live sessions on a document: who has it open.
+
+        Statuses: OK, and those of sessions.
         """
 
     @_abc_1.abstractmethod

@@ -4,13 +4,14 @@ import { useEffect, useRef } from "preact/hooks";
 
 import { BlockTools } from "./block_tools";
 import { useDocument } from "./context";
+import { dragged, dropTarget } from "./drag";
 import { EditForm } from "./edit_form";
 import { Content } from "./kinds/content";
-import { NAMES } from "./types";
+import { HEADING_TYPES, NAMES } from "./types";
 
 /** Shows a block. It renders anew when its own signals change, whatever becomes of the others. */
 export const BlockFrame = memo(function BlockFrame({ id }: { id: string }) {
-  const { document } = useDocument();
+  const { document, edits } = useDocument();
   const entry = document.entry(id);
   const frame = useRef<HTMLDivElement>(null);
   const state = entry.state.value;
@@ -37,10 +38,31 @@ export const BlockFrame = memo(function BlockFrame({ id }: { id: string }) {
       data-block={id}
       tabIndex={isSelected ? 0 : -1}
       onFocusIn={() => document.select(id)}
+      {...dropTarget(id, edits)}
       onDblClick={() => {
         entry.isEditing.value = true;
       }}
     >
+      {!isEditing && (
+        <span
+          class="handle"
+          draggable
+          aria-hidden="true"
+          title={
+            HEADING_TYPES.includes(state.block.type)
+              ? "Drag to move the section"
+              : "Drag to move the block"
+          }
+          onDragStart={(event) => {
+            dragged.value = id;
+            event.dataTransfer?.setData("text/plain", state.text);
+            if (frame.current) event.dataTransfer?.setDragImage(frame.current, 0, 0);
+          }}
+          onDragEnd={() => {
+            dragged.value = "";
+          }}
+        />
+      )}
       {isEditing ? (
         <EditForm entry={entry} state={state} />
       ) : (

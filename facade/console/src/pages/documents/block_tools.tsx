@@ -8,7 +8,8 @@ import type { Entry } from "./document";
 import { hasMarks } from "./forms/fields";
 import { InsertMenu } from "./insert_menu";
 import { Properties } from "./properties";
-import { type Block, NAMES, TEXT_TYPES, elementsOf, leavesOf } from "./types";
+import { TableTools } from "./table_tools";
+import { type Block, CONVERTIBLE_TYPES, NAMES, elementsOf } from "./types";
 
 export function BlockTools({ entry, block }: { entry: Entry; block: Block }) {
   const { document, edits } = useDocument();
@@ -30,11 +31,8 @@ export function BlockTools({ entry, block }: { entry: Entry; block: Block }) {
 
   function move(by: 1 | -1): Promise<void> {
     return run(async () => {
-      const order = document.order.value;
-      const place = order.indexOf(entry.id);
-      const after = by === 1 ? order[place + 1] : (order[place - 2] ?? "");
-      if (after === undefined || place + by < 0) return;
-      show(await edits.move(entry.id, after));
+      await edits.moveBy(entry.id, by);
+      show(entry.id);
     });
   }
 
@@ -43,7 +41,9 @@ export function BlockTools({ entry, block }: { entry: Entry; block: Block }) {
     document.wanted.value = id;
   }
 
-  const isText = TEXT_TYPES.includes(block.type) && elementsOf(block).length === 0;
+  const isConvertible =
+    CONVERTIBLE_TYPES.includes(block.type) &&
+    (block.type === "list" || elementsOf(block).length === 0);
   return (
     <div
       class="tools"
@@ -71,19 +71,17 @@ export function BlockTools({ entry, block }: { entry: Entry; block: Block }) {
             })
           }
         />
-        {isText && (
+        {isConvertible && (
           <select
             aria-label="Type of the block"
             value={block.type}
             disabled={isBusy}
             onChange={(event) => {
               const type = event.currentTarget.value;
-              void run(async () => {
-                show(await edits.convert(entry.id, { type, children: leavesOf(block) }));
-              });
+              void run(async () => show(await edits.convert(entry.id, type)));
             }}
           >
-            {TEXT_TYPES.map((type) => (
+            {CONVERTIBLE_TYPES.map((type) => (
               <option key={type} value={type}>
                 {NAMES[type]}
               </option>
@@ -96,6 +94,7 @@ export function BlockTools({ entry, block }: { entry: Entry; block: Block }) {
         <button type="button" class="quiet" disabled={isBusy} onClick={() => void move(1)}>
           Move down
         </button>
+        {block.type === "table" && <TableTools block={block} isBusy={isBusy} onRun={run} />}
         {hasMarks(block) && document.references.value.length > 0 && (
           <select
             aria-label="Cite with the whole block"

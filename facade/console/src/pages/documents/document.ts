@@ -35,12 +35,11 @@ export class OpenDocument {
   readonly problem = signal<unknown>(undefined);
   /** Id of the block that takes the focus as soon as it is there. */
   readonly wanted = signal("");
-  /** The last revision that was read whole. */
+  /** The last revision that was read whole, as plain value and as signal. */
   revision = -1;
+  readonly shownRevision = signal(-1);
 
   readonly session: Session;
-  /** The newest revision of which a block was read. */
-  #newest = -1;
   readonly #entries = new Map<string, Entry>();
   #selected: Entry | undefined;
   #reading: Promise<void> = Promise.resolve();
@@ -63,11 +62,6 @@ export class OpenDocument {
       this.#entries.set(id, entry);
     }
     return entry;
-  }
-
-  /** Return whether what is shown is the document at a revision, without any later edit. */
-  isAt(revision: number): boolean {
-    return this.revision === revision && this.#newest <= revision;
   }
 
   /** Select a block; "" selects none. */
@@ -134,6 +128,7 @@ export class OpenDocument {
       }
     }
     this.revision = changes.revision;
+    this.shownRevision.value = changes.revision;
     this.isOpen.value = true;
   }
 
@@ -164,12 +159,11 @@ export class OpenDocument {
   async #read(blockIds: string[], until?: AbortSignal): Promise<void> {
     if (blockIds.length === 0) return;
     const body = { blockIds };
-    const read = await this.session.call<{ blocks: BlockState[]; revision: number }>(
+    const read = await this.session.call<{ blocks: BlockState[] }>(
       "doc/read-blocks",
       () => body,
       until,
     );
-    this.#newest = Math.max(this.#newest, read.revision);
     batch(() => {
       for (const { block, style, text } of read.blocks) {
         this.entry(block.id).state.value = { block, style, text };

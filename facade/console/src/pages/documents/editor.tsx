@@ -14,6 +14,8 @@ import { CITATION_STYLES } from "./citations";
 import { ShareDocument, useDocument } from "./context";
 import { OpenDocument } from "./document";
 import { Edits } from "./edits";
+import { FindBar } from "./find_bar";
+import { HistoryPane } from "./history_pane";
 import { InsertMenu } from "./insert_menu";
 import { look } from "./look";
 import { MarkdownPane } from "./markdown_pane";
@@ -21,11 +23,16 @@ import { DocumentProperties } from "./properties";
 import { References } from "./references";
 import { ReviewPane } from "./review_pane";
 import { ShareButton } from "./share";
+import { Presence } from "./presence";
 import { ExportMenu, ImportButton, type Lost, LostList } from "./transfers";
 import type { Article, Css } from "./types";
 
 const CITATIONS_KEY = "gateway.citations";
 const WIDE = "(min-width: 70rem)";
+
+// What can be shown beside the document.
+const PANES = ["Markdown", "Comments", "History"] as const;
+type PaneName = (typeof PANES)[number];
 
 export function Editor({ article }: { article: Article }) {
   const docId = article.outer_id;
@@ -37,8 +44,9 @@ export function Editor({ article }: { article: Article }) {
     const citations = signal(chosen ?? CITATION_STYLES["numbers"]!);
     return { document, edits: new Edits(document), citations };
   }, [docId]);
-  const [hasMarkdown, setMarkdown] = useState(() => matchMedia(WIDE).matches);
-  const [hasReviews, setReviews] = useState(false);
+  const [panes, setPanes] = useState<ReadonlySet<PaneName>>(
+    () => new Set(matchMedia(WIDE).matches ? ["Markdown"] : []),
+  );
   useEffect(() => {
     const controller = new AbortController();
     void shared.document.follow(controller.signal);
@@ -47,36 +55,36 @@ export function Editor({ article }: { article: Article }) {
   return (
     <ShareDocument value={shared}>
       <h1>{current.name}</h1>
+      <Presence />
       <Bar
-        hasMarkdown={hasMarkdown}
-        onMarkdown={() => setMarkdown(!hasMarkdown)}
-        hasReviews={hasReviews}
-        onReviews={() => setReviews(!hasReviews)}
+        panes={panes}
+        onPane={(name) => {
+          const shown = new Set(panes);
+          if (!shown.delete(name)) shown.add(name);
+          setPanes(shown);
+        }}
       >
         <ShareButton article={current} onChanged={setCurrent} />
       </Bar>
-      <Panes hasMarkdown={hasMarkdown} hasReviews={hasReviews} />
+      <Panes panes={panes} />
     </ShareDocument>
   );
 }
 
 function Bar({
-  hasMarkdown,
-  onMarkdown,
-  hasReviews,
-  onReviews,
+  panes,
+  onPane,
   children,
 }: {
-  hasMarkdown: boolean;
-  onMarkdown: () => void;
-  hasReviews: boolean;
-  onReviews: () => void;
+  panes: ReadonlySet<PaneName>;
+  onPane: (name: PaneName) => void;
   children: ComponentChildren;
 }) {
   const { document, edits } = useDocument();
   const { route } = useLocation();
   const { error, run } = useActions();
   const [hasProperties, setProperties] = useState(false);
+  const [hasFind, setFind] = useState(false);
   const [lost, setLost] = useState<readonly Lost[]>([]);
 
   const problem = document.problem.value;
@@ -100,9 +108,21 @@ function Bar({
           class="quiet"
           disabled={edits.undoable.value === ""}
           title={edits.undoable.value && `Undo ${edits.undoable.value}`}
-          onClick={() => void run(() => edits.undo())}
+          onClick={() => void edits.attempt(() => edits.undo())}
         >
           Undo
+        </button>
+        <button
+          type="button"
+          class="quiet"
+          disabled={edits.redoable.value === ""}
+          title={edits.redoable.value && `Redo ${edits.redoable.value}`}
+          onClick={() => void edits.attempt(() => edits.redo())}
+        >
+          Redo
+        </button>
+        <button type="button" class="quiet" aria-pressed={hasFind} onClick={() => setFind(!hasFind)}>
+          Find
         </button>
         <ExportMenu onLost={setLost} onRun={run} />
         <ImportButton onLost={setLost} onRun={run} />
@@ -114,12 +134,17 @@ function Bar({
         >
           Style of the document
         </button>
-        <button type="button" class="quiet" aria-pressed={hasMarkdown} onClick={onMarkdown}>
-          Markdown
-        </button>
-        <button type="button" class="quiet" aria-pressed={hasReviews} onClick={onReviews}>
-          Comments
-        </button>
+        {PANES.map((name) => (
+          <button
+            key={name}
+            type="button"
+            class="quiet"
+            aria-pressed={panes.has(name)}
+            onClick={() => onPane(name)}
+          >
+            {name}
+          </button>
+        ))}
         {children}
         <button
           type="button"
@@ -134,7 +159,9 @@ function Bar({
           Close
         </button>
       </div>
+      {hasFind && <FindBar onClose={() => setFind(false)} />}
       <Failure error={error} />
+      <Failure error={edits.failure.value} />
       <Failure error={problem} />
       {problem !== undefined && !isFinal(problem) && (
         <p class="hint" role="status">
@@ -147,7 +174,7 @@ function Bar({
   );
 }
 
-function Panes({ hasMarkdown, hasReviews }: { hasMarkdown: boolean; hasReviews: boolean }) {
+function Panes({ panes }: { panes: ReadonlySet<PaneName> }) {
   const { document, citations } = useDocument();
   const style = Object.keys(CITATION_STYLES).find(
     (key) => CITATION_STYLES[key] === citations.value,
@@ -156,7 +183,7 @@ function Panes({ hasMarkdown, hasReviews }: { hasMarkdown: boolean; hasReviews: 
     return document.problem.value === undefined ? <p role="status">Opening…</p> : null;
   }
   return (
-    <div class={hasMarkdown || hasReviews ? "panes" : undefined}>
+    <div class={panes.size > 0 ? "panes" : undefined}>
       <div>
         <Blocks />
         <References
@@ -167,10 +194,11 @@ function Panes({ hasMarkdown, hasReviews }: { hasMarkdown: boolean; hasReviews: 
           }}
         />
       </div>
-      {(hasMarkdown || hasReviews) && (
+      {panes.size > 0 && (
         <div class="beside">
-          {hasReviews && <ReviewPane />}
-          {hasMarkdown && <MarkdownPane />}
+          {panes.has("History") && <HistoryPane />}
+          {panes.has("Comments") && <ReviewPane />}
+          {panes.has("Markdown") && <MarkdownPane />}
         </div>
       )}
     </div>
@@ -178,7 +206,7 @@ function Panes({ hasMarkdown, hasReviews }: { hasMarkdown: boolean; hasReviews: 
 }
 
 function Blocks() {
-  const { document } = useDocument();
+  const { document, edits } = useDocument();
   const order = document.order.value;
   if (order.length === 0) {
     return (
@@ -193,6 +221,21 @@ function Blocks() {
     const id = frame.dataset["block"];
     // Keys in fields and tools mean what they mean there.
     if (id === undefined) return;
+    const command = event.ctrlKey || event.metaKey ? event.key.toLowerCase() : "";
+    if (command === "z" || command === "y") {
+      const isRedo = command === "y" || event.shiftKey;
+      void edits.attempt(() => (isRedo ? edits.redo() : edits.undo()));
+      event.preventDefault();
+      return;
+    }
+    if (event.altKey && (event.key === "ArrowUp" || event.key === "ArrowDown")) {
+      void edits.attempt(async () => {
+        await edits.moveBy(id, event.key === "ArrowUp" ? -1 : 1);
+        document.wanted.value = id;
+      });
+      event.preventDefault();
+      return;
+    }
     const place = order.indexOf(id);
     const to = { ArrowDown: place + 1, ArrowUp: place - 1, Home: 0, End: order.length - 1 };
     if (event.key === "Enter") document.entry(id).isEditing.value = true;

@@ -13,14 +13,14 @@ import {
   authorName,
   readReviews,
 } from "./reviews";
-import type { Block } from "./types";
+import { holds } from "./types";
 
 const EVERY_MS = 5000;
 
 type Run = (path: string, body: object) => Promise<boolean>;
 
 export function ReviewPane() {
-  const { document: opened } = useDocument();
+  const { document: opened, edits } = useDocument();
   const [hasResolved, setResolved] = useState(false);
   const [error, setError] = useState<unknown>();
   const reviews = useLoaded(
@@ -40,6 +40,7 @@ export function ReviewPane() {
     setError(undefined);
     try {
       await opened.session.call(path, () => body);
+      if (path === "suggestion/accept") edits.made("the acceptance of a suggestion");
       await opened.refresh();
       return true;
     } catch (failure) {
@@ -247,13 +248,6 @@ function SuggestionCard({ suggestion, run }: { suggestion: Suggestion; run: Run 
       </div>
     </article>
   );
-}
-
-/** Return whether a block is an element, or contains it. */
-function holds(block: Block | undefined, elementId: string): boolean {
-  if (block === undefined) return false;
-  if (block.id === elementId) return true;
-  return (block.children ?? []).some((child) => "id" in child && holds(child, elementId));
 }
 
 function shortened(text: string): string {

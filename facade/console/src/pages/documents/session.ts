@@ -1,6 +1,24 @@
 // A document's session, opened once more when it is over.
 import { call, isSessionOver } from "./articles";
 
+const CLIENT_KEY = "gateway.document-client";
+
+/**
+ * Return the id of this tab as a client of the API.
+ *
+ * It has sessions of its own: closing a document here ends nobody else's work, and undoing takes
+ * back what was done here alone.
+ */
+function clientId(): string {
+  let id = sessionStorage.getItem(CLIENT_KEY);
+  if (id === null) {
+    const random = crypto.getRandomValues(new Uint32Array(2));
+    id = `console-${[...random].map((part) => part.toString(36)).join("")}`;
+    sessionStorage.setItem(CLIENT_KEY, id);
+  }
+  return id;
+}
+
 export class Session {
   #id: Promise<string> | undefined;
 
@@ -33,7 +51,10 @@ export class Session {
 
   #open(): Promise<string> {
     if (this.#id === undefined) {
-      const opened = call<{ sessionId: string }>("session/create", { docId: this.docId });
+      const opened = call<{ sessionId: string }>("session/create", {
+        docId: this.docId,
+        clientId: clientId(),
+      });
       const id = opened.then((data) => data.sessionId);
       id.catch(() => {
         if (this.#id === id) this.#id = undefined;

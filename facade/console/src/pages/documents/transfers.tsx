@@ -19,6 +19,8 @@ interface Exported {
 }
 
 interface Imported {
+  ids: string[];
+  referenceIds: string[];
   lost: Lost[];
 }
 
@@ -92,7 +94,7 @@ export function ExportMenu({ onLost, onRun }: Props) {
 }
 
 export function ImportButton({ onLost, onRun }: Props) {
-  const { document } = useDocument();
+  const { document, edits } = useDocument();
   const input = useRef<HTMLInputElement>(null);
   const [isBusy, setBusy] = useState(false);
 
@@ -108,8 +110,10 @@ export function ImportButton({ onLost, onRun }: Props) {
       const source =
         format === "docx" ? { fileId: (await upload(file)).id } : { text: await file.text() };
       const body = () => ({ format, ...source });
-      const { lost } = await document.session.call<Imported>("doc/import", body);
-      onLost(lost);
+      const imported = await document.session.call<Imported>("doc/import", body);
+      if (imported.ids.length + imported.referenceIds.length > 0) edits.made("the import");
+      onLost(imported.lost);
+      await document.refresh();
     });
     setBusy(false);
   }

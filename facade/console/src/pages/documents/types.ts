@@ -73,6 +73,8 @@ export interface Block {
   institution?: Institution[];
   colSpan?: number;
   rowSpan?: number;
+  /** Of a table: the number of columns. */
+  colLength?: number;
   label?: string;
   caption?: Leaf[];
   /** Of a table: the alignment of each column. */
@@ -171,9 +173,14 @@ export const TEXT_TYPES = [
   ...["paragraph", "quote", "abstract", "label"],
 ];
 
+export const HEADING_TYPES = ["h1", "h2", "h3", "h4", "h5", "h6"];
+
+/** Types that become each other without loss of text. */
+export const CONVERTIBLE_TYPES = [...TEXT_TYPES, "list", "code", "equation"];
+
 /** Types that texts can refer to by a label, and those with a caption. */
 export const LABELLED_TYPES = [
-  ...["h1", "h2", "h3", "h4", "h5", "h6"],
+  ...HEADING_TYPES,
   ...["image", "table", "equation", "code"],
 ];
 export const CAPTIONED_TYPES = ["image", "table"];
@@ -201,6 +208,13 @@ export function isLeaf(node: Leaf | Block | NewBlock): node is Leaf {
 /** The leaves that stand right below an element. */
 export function leavesOf(block: Block): Leaf[] {
   return (block.children ?? []).filter(isLeaf);
+}
+
+/** Return whether a block is an element, or contains it. */
+export function holds(block: Block | undefined, elementId: string): boolean {
+  if (block === undefined) return false;
+  if (block.id === elementId) return true;
+  return elementsOf(block).some((child) => holds(child, elementId));
 }
 
 /** The elements that stand right below an element. */
