@@ -157,6 +157,8 @@ class DocumentExporter:
             bool(style),
             numbers_captions=not (chosen.numbers_captions and has_pandoc()),
             has_keywords=not chosen.writer.startswith("typst"),
+            marks_texts=name in ("docx", "odt"),
+            is_latex=name == "latex",
         )
         if name == "latex" and document.numbers():
             # LaTeX makes the citations; the style is applied to the references before.

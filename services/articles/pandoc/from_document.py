@@ -8,6 +8,7 @@ from services.articles.bibliography.entries import Omission
 from services.articles.pandoc import citations, syntax
 from services.articles.pandoc.inlines import InlineWriter
 from services.articles.pandoc.latex import LatexCitations
+from services.articles.pandoc.latex_preamble import preamble
 from services.articles.pandoc.syntax import NO_ATTRIBUTES, Node
 from services.articles.tree.document import Document
 from services.articles.tree.labels import LabelNumber, ref_text
@@ -40,7 +41,10 @@ class TreeOptions(NamedTuple):
         numbers_captions: whether captions need their numbers, as the format has none.
         has_keywords: whether the format can have keywords. Pandoc writes them into the code of
             Typst, which would run them.
-        latex: how the document cites in LaTeX; None for other formats.
+        marks_texts: whether only marks in texts are read back as targets of links, not those of
+            blocks: in office formats.
+        is_latex: whether the format is LaTeX.
+        latex: how the document cites in LaTeX; None if it does not, and for other formats.
         entries: texts of the references in a style that is applied already, by their ids; those
             without are written without a style.
     """
@@ -50,6 +54,8 @@ class TreeOptions(NamedTuple):
     has_style: bool = False
     numbers_captions: bool = False
     has_keywords: bool = True
+    marks_texts: bool = False
+    is_latex: bool = False
     latex: LatexCitations | None = None
     entries: Mapping[str, Sequence[Node]] = {}
 
@@ -84,7 +90,8 @@ class _Writer:
     _language: Json = field(init=False)
 
     def __post_init__(self) -> None:
-        self.texts = InlineWriter(self.document, self.options.latex)
+        is_latex = self.options.is_latex
+        self.texts = InlineWriter(self.document, self.options.latex, is_latex=is_latex)
         self._numbers = self.document.label_numbers()
         self._language = self.document.properties.get("language")
 
@@ -111,7 +118,20 @@ class _Writer:
         title = syntax.text_of(metadata.get("title", {})) or self._first_heading()
         metadata["pagetitle"] = syntax.meta(title)
         blocks += self._references(metadata)
+        if self.options.is_latex:
+            self._add_preamble(metadata, blocks)
         return syntax.document(metadata, blocks)
+
+    def _add_preamble(self, metadata: dict[str, Node], blocks: Sequence[Node]) -> None:
+        latex = self.options.latex
+        text = syntax.text_of([*metadata.values(), *blocks])
+        before = preamble(text, has_lines=self.texts.has_lines)
+        self.texts.omitted.extend(before.omitted)
+        lines = [latex.package()] if latex is not None else []
+        lines += before.lines
+        if lines:
+            raw = syntax.node("RawBlock", "latex", "\n".join(lines))
+            metadata["header-includes"] = syntax.node("MetaBlocks", [raw])
 
     def _first_heading(self) -> str:
         for element in self.document.blocks:
@@ -142,7 +162,6 @@ class _Writer:
         if not cited:
             return
         if self.options.latex is not None:
-            metadata["header-includes"] = self.options.latex.package()
             # Styles have no texts for some references, or for none at all.
             texts = {**self.options.entries}
             for one in cited:
@@ -170,7 +189,16 @@ class _Writer:
             one_line = [syntax.node("Space") if i["t"] == "LineBreak" else i for i in inlines]
             is_hidden = bool(computed_style(self.document.style, element).get("isHideIndex"))
             classes = ("unnumbered",) if is_hidden or element.type == "title" else ()
-            yield syntax.header(_LEVELS[element.type], one_line, (element.label or "", classes, ()))
+            label = "" if self.options.marks_texts else element.label or ""
+            yield syntax.header(
+                _LEVELS[element.type], [*self._mark(element), *one_line], (label, classes, ())
+            )
+
+    def _mark(self, element: Element) -> list[Node]:
+        """Return what a text begins with whose block has a label, if blocks cannot have marks."""
+        if element.label is None or not self.options.marks_texts:
+            return []
+        return [syntax.node("Span", (element.label, (), ()), [])]
 
     def _prose(self, element: Element) -> Iterator[Node]:
         if inlines := self._inlines(element):
@@ -211,7 +239,19 @@ class _Writer:
         if code := str(element.content["code"]):
             language = str(element.content["language"]).lower()
             classes = [language] if language else []
-            yield syntax.node("CodeBlock", (element.label or "", classes, ()), code)
+            if (
+                self.options.is_latex
+                and "\\end{verbatim}" in code
+                and "\\end{Verbatim}" not in code
+            ):
+                yield _verbatim(code, element.label)
+                return
+            mark = self._mark(element)
+            number = self._numbers.get(element.label or "")
+            if mark and number is not None:
+                yield syntax.para([*mark, *syntax.words(ref_text(number, None, self._language))])
+            label = "" if mark else element.label or ""
+            yield syntax.node("CodeBlock", (label, classes, ()), code)
 
     def _image(self, element: Element) -> Iterator[Node]:
         pictures: Any = element.content["image"]
@@ -228,7 +268,13 @@ class _Writer:
         if number is None or not self.options.numbers_captions:
             return caption
         name = syntax.words(ref_text(number, None, self._language))
-        return [*name, syntax.node("Str", ":"), syntax.node("Space"), *caption]
+        return [
+            *self._mark(element),
+            *name,
+            syntax.node("Str", ":"),
+            syntax.node("Space"),
+            *caption,
+        ]
 
     def _picture(self, picture: Mapping[str, Any], caption: list[Node], label: str) -> Node:
         alternative = str(picture.get("alt") or "")
@@ -363,6 +409,14 @@ _WRITERS: Mapping[str, Callable[[_Writer, Element], Iterator[Node]]] = {
     "list": _Writer._list,
     "table": _Writer._table,
 }
+
+
+def _verbatim(code: str, label: str | None) -> Node:
+    """Return a listing that has the end of a listing of LaTeX in it."""
+    before = f"\\phantomsection\\label{{{label}}}\n" if label else ""
+    return syntax.node(
+        "RawBlock", "latex", f"{before}\\begin{{Verbatim}}\n{code}\n\\end{{Verbatim}}"
+    )
 
 
 def _above(text: str) -> Node:

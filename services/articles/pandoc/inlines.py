@@ -1,7 +1,7 @@
 """Leaves as inline nodes of pandoc's tree."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from services.articles.bibliography.entries import Omission
 from services.articles.markdown.citations import ShownReferences
@@ -39,6 +39,14 @@ _WRAPPERS: Sequence[tuple[str, Callable[[Leaf], bool]]] = (
 )
 
 
+# Leaves whose LaTeX may have brackets, which end an argument in brackets: pandoc repeats a heading
+# with a note in one, without the note.
+_WITH_BRACKETS = ("latex", "ref")
+# A mark of columns, which only environments have.
+_COLUMN = re.compile(r"(?<!\\)&")
+_BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
+
+
 def with_citations(leaves: Sequence[Leaf]) -> Iterator[Leaf | tuple[Citation, ...]]:
     """Yield leaves, and citations after them: at the end of each run of equal ones.
 
@@ -67,20 +75,42 @@ def _with_ends(leaves: Sequence[Leaf]) -> Iterator[tuple[Leaf, bool]]:
     yield from zip(leaves, reversed(ends), strict=True)
 
 
+def _braced(nodes: Iterable[Node]) -> list[Node]:
+    """Return nodes in a group of LaTeX."""
+    opening, closing = (syntax.node("RawInline", "latex", brace) for brace in "{}")
+    return [opening, *nodes, closing]
+
+
+def _is_balanced(latex: str) -> bool:
+    """Return whether the braces of a formula match; others would end what is around it."""
+    depth = 0
+    for brace in _BRACE.findall(latex):
+        depth += {"{": 1, "}": -1}.get(brace, 0)
+        if depth < 0:
+            return False
+    return depth == 0
+
+
 class InlineWriter:
     """Writes the leaves of one document.
 
     Args:
         document: the document.
         latex: how it cites in LaTeX; None for a tree that holds its citations.
+        is_latex: whether the tree becomes LaTeX.
 
     Attributes:
         omitted: gathers what is missing in the result.
+        has_lines: whether a text is underlined or struck through.
     """
 
-    def __init__(self, document: Document, latex: LatexCitations | None = None) -> None:
+    def __init__(
+        self, document: Document, latex: LatexCitations | None = None, *, is_latex: bool = False
+    ) -> None:
         self._latex = latex
+        self._is_latex = is_latex
         self.omitted: list[Omission] = []
+        self.has_lines = False
         self._shown = ShownReferences(document)
 
     def inlines(self, leaves: Sequence[Leaf], *, is_argument: bool = False) -> list[Node]:
@@ -93,7 +123,9 @@ class InlineWriter:
         written: list[Node] = []
         for part in with_citations(leaves):
             if isinstance(part, Leaf):
-                written += self._leaf(part)
+                nodes = self._leaf(part)
+                in_braces = is_argument and self._is_latex and part.type in _WITH_BRACKETS
+                written += _braced(nodes) if in_braces else nodes
             elif self._latex is not None:
                 written.append(self._latex.cite(part, is_argument=is_argument))
             else:
@@ -107,9 +139,17 @@ class InlineWriter:
     def formula(self, latex: str, *, is_display: bool) -> Node:
         """Return a formula; one that would make TeX do more than set it is shown as code."""
         latex = _BLANK_LINES.sub("\n", newlines(latex)).strip()
+        if _COLUMN.search(latex) and "\\begin" not in latex:
+            latex = f"\\begin{{aligned}}{latex}\\end{{aligned}}"
+        reason = ""
         if unsafe := _UNSAFE.search(latex):
-            problem = f"a formula is shown as its code, as it has the command {unsafe[0][:64]}"
-            self.omitted.append(Omission(latex[:64], problem))
+            reason = f"it has the command {unsafe[0][:64]}"
+        elif not _is_balanced(latex):
+            reason = "its braces do not match"
+        if reason:
+            self.omitted.append(
+                Omission(latex[:64], f"a formula is shown as its code, as {reason}")
+            )
             return syntax.node("Code", NO_ATTRIBUTES, latex)
         return syntax.formula(latex, is_display=is_display)
 
@@ -117,6 +157,7 @@ class InlineWriter:
         if not leaf.text:
             return
         nodes = self._content(leaf)
+        self.has_lines = self.has_lines or leaf.decoration is not None
         for kind, applies in _WRAPPERS:
             if applies(leaf):
                 nodes = [syntax.node(kind, nodes)]

@@ -42,11 +42,10 @@ class LatexCitations(NamedTuple):
         """Return how a document with these references cites."""
         return cls(keys_of(references), has_years)
 
-    def package(self) -> Node:
-        """Return the metadata that loads the package."""
+    def package(self) -> str:
+        """Return the line of the preamble that loads the package."""
         options = "round" if self.has_years else "numbers,square"
-        line = f"\\usepackage[{options}]{{natbib}}"
-        return syntax.node("MetaBlocks", [syntax.node("RawBlock", "latex", line)])
+        return f"\\usepackage[{options}]{{natbib}}"
 
     def cite(self, cited: Sequence[Citation], *, is_argument: bool) -> Node:
         """Return a citation.

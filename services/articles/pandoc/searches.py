@@ -13,7 +13,7 @@ from services.common.articles.texts import is_label
 # A label of LaTeX inside of a formula.
 TEX_LABEL = re.compile(r"\\label\s*\{([^{}]*)\}")
 # Nodes that become blocks with labels, with the positions of their attributes.
-_IDENTIFIED = {"Header": 1, "Figure": 0, "Table": 0, "CodeBlock": 0, "Span": 0}
+_IDENTIFIED = {"Header": 1, "Figure": 0, "Table": 0, "CodeBlock": 0, "Span": 0, "Div": 0}
 _DATES = ("issued", "accessed", "event-date", "original-date", "submitted")
 # The identifier of what pandoc writes above the blocks of a page.
 _TITLE_BLOCK = "title-block-header"
@@ -36,7 +36,8 @@ def labels_in(blocks: Any) -> frozenset[str]:
 
 def _identifier(node: Node) -> str:
     content = node["c"]
-    if node["t"] == "Span" and [one["t"] for one in content[1]] != ["Math"]:
+    if node["t"] == "Span" and any(one["t"] != "Math" for one in content[1]):
+        # Marks in texts are empty, or are around a formula.
         return ""
     return str(content[_IDENTIFIED[node["t"]]][0])
 

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from services.articles.bibliography.entries import Omission
 from services.articles.pandoc import bibitems, syntax
+from services.articles.pandoc.computed import is_name, without_equation_number, without_number
 from services.articles.pandoc.searches import (
     TEX_LABEL,
     labels_in,
@@ -15,6 +16,7 @@ from services.articles.pandoc.searches import (
 )
 from services.articles.pandoc.syntax import Node
 from services.articles.pandoc.to_leaves import MAX_NESTING, LeafReader, plain_text
+from services.articles.pandoc.unresolved import trimmed, with_texts
 from services.articles.tree.errors import EditError
 from services.articles.tree.front_matter import front_matter_properties
 from services.articles.tree.nodes import (
@@ -26,7 +28,7 @@ from services.articles.tree.nodes import (
     Leaf,
 )
 from services.articles.tree.nodes import Node as Child
-from services.articles.tree.normalise import normal_children, normal_leaves
+from services.articles.tree.normalise import normal_leaves
 from services.articles.tree.parsing import (
     NewId,
     check_leaf,
@@ -134,13 +136,15 @@ class _Reader:
             if reader is None:
                 self._texts.lose(node["t"], "a part that documents do not have")
                 continue
+            if node["t"] != "CodeBlock":
+                self._texts.marks.clear()
             reader(self, node.get("c"), depth)
             self._add_pictures()
 
     def drop_references(self) -> None:
         """Replace references to labels that no block got by the texts of their links."""
         if self._labels:
-            self.blocks = [_with_texts(one, self._labels, self._texts) for one in self.blocks]
+            self.blocks = [with_texts(one, self._labels, self._texts) for one in self.blocks]
 
     def _add(
         self,
@@ -171,8 +175,14 @@ class _Reader:
         return with_checked_children(element, children, "")
 
     def _label(self, attributes: Any) -> dict[str, Json]:
-        """Return the field of a block that has the label of a node, if it is referred to."""
+        """Return the field of a block that has the label of a node, if it is referred to.
+
+        Without one, the block has the label of a mark in its text.
+        """
+        marks, self._texts.marks = self._texts.marks, []
         label = attributes[0]
+        if label not in self._labels:
+            label = next((mark for mark in marks if mark in self._labels), "")
         if label not in self._labels:
             return {}
         self._labels.remove(label)
@@ -213,6 +223,10 @@ class _Reader:
             else:
                 run.append(node)
         self._add_text(run)
+        text = syntax.text_of(content).strip()
+        if text and not is_name(text):
+            # Marks in a text of its own are not for the block after it.
+            self._texts.marks.clear()
 
     def _equation(self, latex: str, attributes: Any) -> None:
         labels = TEX_LABEL.findall(latex)
@@ -226,7 +240,9 @@ class _Reader:
                 latex = inner
             elif name in _INNER:
                 latex = f"\\begin{{{_INNER[name]}}}{inner}\\end{{{_INNER[name]}}}"
-        self._add("equation", (), {"equation": latex.strip(), **self._label(attributes)})
+        label = self._label(attributes)
+        latex = without_equation_number(latex) if label else latex.strip()
+        self._add("equation", (), {"equation": latex, **label})
 
     def _add_text(self, nodes: list[Node]) -> None:
         leaves = self._texts.leaves(nodes)
@@ -234,20 +250,26 @@ class _Reader:
             if self._texts.pictures:
                 problem = "the place of a picture inside of a text, which comes after its block"
                 self._texts.lose(plain_text(leaves), problem)
-            self._add(self._prose, _trimmed(leaves))
+            self._add(self._prose, trimmed(leaves))
 
     def _header(self, content: Any, depth: int) -> None:
         level, attributes, nodes = content
         kind = HEADING_TYPES[min(level, len(HEADING_TYPES)) - 1]
-        self._add(kind, self._texts.leaves(nodes), self._label(attributes))
+        leaves = self._texts.leaves(nodes)
+        self._add(kind, leaves, self._label(attributes))
 
     def _code(self, content: Any, depth: int) -> None:
         attributes, code = content
-        classes = attributes[1]
+        # The first class of listings that pandoc highlighted.
+        classes = [one for one in attributes[1] if one != "sourceCode"]
         language = classes[0] if classes else ""
         if len(language) > limits.CODE_LANGUAGE:
             language = ""
-        self._add("code", (), {"code": code, "language": language, **self._label(attributes)})
+        before = self.blocks[-1] if self.blocks and self._texts.marks else None
+        label = self._label(attributes)
+        if label and before is not None and is_name(plain_text(before.leaves).strip()):
+            self.blocks.pop()
+        self._add("code", (), {"code": code, "language": language, **label})
 
     def _raw(self, content: Any, depth: int) -> None:
         self._texts.lose(content[1], f"a part in {content[0]}")
@@ -262,6 +284,8 @@ class _Reader:
         if bibitems.LIST in content[0][1]:
             items, nodes = bibitems.read_items(nodes, self._texts)
             self.items += items
+        if content[0][0] in self._labels:
+            self._texts.marks.append(content[0][0])
         self.flow(nodes, depth + 1)
 
     def _lines(self, content: Any, depth: int) -> None:
@@ -296,7 +320,7 @@ class _Reader:
 
     def _caption(self, blocks: Any, depth: int) -> Sequence[Leaf]:
         """Return a caption, empty if it says nothing."""
-        leaves = self._flat(blocks, depth)
+        leaves = without_number(self._flat(blocks, depth))
         return normal_leaves(leaves) if plain_text(leaves).strip() else ()
 
     def _bullets(self, content: Any, depth: int) -> None:
@@ -386,9 +410,10 @@ class _Reader:
         rows += foot
         align = [_ALIGNMENTS.get(spec[0]["t"]) for spec in specs]
         caption = self._caption(captions, depth)
+        label = self._label(attributes)
         made = [self._row(row, depth + 1) for row in rows]
         if made:
-            fields: dict[str, Json] = {"align": align, **self._label(attributes)}
+            fields: dict[str, Json] = {"align": align, **label}
             self.blocks.append(self._element("table", made, fields, {}, caption))
         elif caption:
             self._add("paragraph", caption)
@@ -440,30 +465,3 @@ _READERS: Mapping[str, Callable[[_Reader, Any, int], None]] = {
     "OrderedList": _Reader._numbered,
     "Table": _Reader._table,
 }
-
-
-def _with_texts(element: Element, labels: set[str], reader: LeafReader) -> Element:
-    children: list[Child] = []
-    for child in element.children:
-        if isinstance(child, Element):
-            children.append(_with_texts(child, labels, reader))
-        elif child.ref in labels:
-            text = reader.references[str(child.ref)]
-            reader.lose(text, "the target of a link inside of the document")
-            children.append(Leaf(text))
-        else:
-            children.append(child)
-    if all(new is old for new, old in zip(children, element.children, strict=True)):
-        return element
-    return element.with_children(normal_children(element.type, children))
-
-
-def _trimmed(leaves: list[Leaf]) -> list[Leaf]:
-    """Return leaves without white space alone at an end, where pictures and formulas were."""
-    while leaves and leaves[0].type == "default" and not leaves[0].text.strip():
-        leaves = leaves[1:]
-    while leaves and leaves[-1].type == "default" and not leaves[-1].text.strip():
-        leaves = leaves[:-1]
-    if leaves and leaves[-1].type == "default":
-        leaves = [*leaves[:-1], leaves[-1].with_text(leaves[-1].text.rstrip())]
-    return leaves

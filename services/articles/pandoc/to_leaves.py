@@ -45,6 +45,7 @@ class LeafReader:
         labels: labels of blocks, to which links are references.
         references: texts of such links, by the label.
         pictures: the images read since it was last emptied: address, alternative text, title.
+        marks: labels at marks read since it was last emptied.
     """
 
     def __init__(self, omitted: list[Omission], labels: Collection[str] = ()) -> None:
@@ -53,6 +54,7 @@ class LeafReader:
         self.references: dict[str, str] = {}
         self._is_noting = False
         self.pictures: list[tuple[str, str, str]] = []
+        self.marks: list[str] = []
 
     def leaves(self, nodes: Iterable[Node]) -> list[Leaf]:
         """Return nodes as leaves, those of equal marks together."""
@@ -147,6 +149,8 @@ class LeafReader:
         yield from ()
 
     def _span(self, content: Any, marks: Leaf, depth: int) -> Iterator[Leaf]:
+        if content[0][0] in self.labels:
+            self.marks.append(content[0][0])
         styles = [value for name, value in content[0][2] if name == "style"]
         for declaration in ";".join(styles).split(";"):
             name, _, value = declaration.partition(":")
