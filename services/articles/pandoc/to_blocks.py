@@ -48,6 +48,8 @@ _NUMBERINGS = {
 # Environments of LaTeX around a formula, and what they are inside of one.
 _ENVIRONMENT = re.compile(r"\\begin\{(\w+)\*?\}(.*)\\end\{\1\*?\}", re.DOTALL)
 _INNER = {"align": "aligned", "eqnarray": "aligned", "flalign": "aligned", "gather": "gathered"}
+# Nodes whose marks may stand before them, or around them.
+_MARKED_BEFORE = ("CodeBlock", "Table", "Figure")
 # What other blocks without children need.
 _EMPTY: Mapping[str, Mapping[str, Json]] = {"author": {"institution": []}}
 _READ_METADATA = ("title", "author", "abstract", "references", "institute", "pagetitle", "nocite")
@@ -136,7 +138,7 @@ class _Reader:
             if reader is None:
                 self._texts.lose(node["t"], "a part that documents do not have")
                 continue
-            if node["t"] != "CodeBlock":
+            if node["t"] not in _MARKED_BEFORE:
                 self._texts.marks.clear()
             reader(self, node.get("c"), depth)
             self._add_pictures()
