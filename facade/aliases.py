@@ -24,7 +24,7 @@ _CODING = "/coding/v1"
 # those of other dialects too.
 _GOOGLE = re.compile(
     r"/v1alpha(?=/)|/v1(?=/models/.+:(?:generateContent|streamGenerateContent|countTokens"
-    r"|embedContent|batchEmbedContents)$)"
+    r"|embedContent|batchEmbedContents)$|/interactions(?:/|$))"
 )
 _GOOGLE_UPLOAD = re.compile(r"/upload/(?:v1|v1alpha)(?=/)")
 _DOUBLED_CODING = f"{_CODING}/v1"

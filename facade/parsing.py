@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final
 
-from facade.dialects import anthropic, gemini, openai, responses
+from facade.dialects import anthropic, gemini, interactions, openai, responses
 from facade.dialects.openai.forwarding import FORWARD_NAMES, parse_forwarded
 from facade.dialects.parsed_request import ParsedRequest, StoredChat
 from facade.dialects.paths import FieldNames, SourceMap
@@ -96,6 +96,10 @@ def _parse_response(held: list[bytes], _: Options, lazily: bool) -> ParsedReques
     return responses.parse_request(held.pop(), lazily=lazily)
 
 
+def _parse_interaction(held: list[bytes], _: Options, lazily: bool) -> ParsedRequest:
+    return interactions.parse_interaction(held.pop())
+
+
 def _parse_generate_content(held: list[bytes], options: Options, lazily: bool) -> ParsedRequest:
     model, stream = options["model"], options["stream"]
     return gemini.parse_generate(held.pop(), model=model, stream=stream)
@@ -147,6 +151,13 @@ RESPONSES: Final = BodyFormat(
     responses.FIELD_NAMES,
     passes_streams=True,
 )
+INTERACTIONS: Final = BodyFormat(
+    "interactions",
+    conversation_pb2.DIALECT_RESPONSES,
+    _parse_interaction,
+    interactions.FIELD_NAMES,
+    passes_streams=True,
+)
 _GEMINI = conversation_pb2.DIALECT_GEMINI
 GENERATE_CONTENT: Final = BodyFormat(
     "generate_content", _GEMINI, _parse_generate_content, gemini.FIELD_NAMES
@@ -172,7 +183,7 @@ FORMATS: Final[Mapping[str, BodyFormat]] = {
     each.name: each
     for each in (
         *(CHAT, EMBEDDINGS, FORWARDED, MESSAGES, COUNT_TOKENS, RESPONSES, GENERATE_CONTENT),
-        *(COUNT_CONTENT_TOKENS, EMBED_CONTENT, BATCH_EMBED_CONTENTS),
+        *(COUNT_CONTENT_TOKENS, EMBED_CONTENT, BATCH_EMBED_CONTENTS, INTERACTIONS),
     )
 }
 

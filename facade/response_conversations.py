@@ -86,7 +86,9 @@ async def insert_previous_items(
         raise invalid("input", "input: is required, as the conversation has no items")
     for step in request.fallback_config.steps:
         _insert_after_system(step.parameters, earlier)
+    assert exchange.caller_paths is not None, "the body has been parsed"
     exchange.caller_paths = responses.ContinuedPaths(
+        exchange.caller_paths.names,
         parsed.source_map,
         range(first, first + len(earlier)),
         field,

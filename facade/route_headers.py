@@ -69,7 +69,7 @@ def answer_headers(exchange: Exchange, route: RouteInfo | AnswerRoute) -> dict[s
         headers["x-gateway-cache"] = _CACHE_WORDS[status]
         if status == inference_pb2.CACHE_STATUS_HIT:
             headers["age"] = str(route.cache_age_s)
-    if route.dropped:
+    if route.dropped or (paths is not None and paths.source_map.dropped):
         headers[DROPPED] = _listed(route.dropped if paths is None else paths.dropped(route.dropped))
     if route.adapted:
         headers["x-gateway-adapted"] = _listed(

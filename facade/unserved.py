@@ -60,7 +60,6 @@ _CACHES = (
     "operator's account is named in `cachedContent`, if the operator has set pass_stateful"
 )
 _FINISHED = "The gateway has no operations of this kind: its own requests end with their answer"
-_INTERACTIONS = "Send the conversation to models/{model}:generateContent, or use POST /v1/responses"
 
 # The same for Google's API. A method after a colon stands for that method of any resource.
 _INSTEAD_AT_GOOGLE = {
@@ -82,7 +81,6 @@ _INSTEAD_AT_GOOGLE = {
     "fileSearchStores": "Name files in requests, or use a memory",
     "files:register": "Upload the file: POST /upload/v1beta/files",
     "generatedFiles": _PROVIDER,
-    "interactions": _INTERACTIONS,
     "DELETE models/*": "Models belong to their providers",
     "PATCH models/*": "Models belong to their providers",
     "operations": _FINISHED,

@@ -52,12 +52,14 @@ class SourceMap:
         chain: the caller's paths of the models of the steps, if they are entries of a field of the
             dialect; see `dialect_chain`.
         tools: the caller's paths of the tools, if a canonical tool is no entry of the list.
+        dropped: the caller's paths of fields that no canonical field stands for.
     """
 
     mappings: "array[int]" = field(default_factory=partial(array, "i"))
     steps: dict[int, "SourceMap"] = field(default_factory=dict)
     chain: list[str] = field(default_factory=list)
     tools: list[str] = field(default_factory=list)
+    dropped: list[str] = field(default_factory=list)
 
     def add_mapping(self, message: int, block: int, index: int, place: int, name: int = 0) -> None:
         """Store the position of a canonical block and those after it.
@@ -106,6 +108,7 @@ class SourceMap:
             "steps": {str(index): step.dump() for index, step in self.steps.items()},
             "chain": self.chain,
             "tools": self.tools,
+            "dropped": self.dropped,
         }
 
     @classmethod
@@ -113,6 +116,7 @@ class SourceMap:
         """Load the source map from JSON."""
         source_map = cls(array("i", dumped["mappings"]), chain=dumped["chain"])
         source_map.tools = dumped["tools"]
+        source_map.dropped = dumped["dropped"]
         source_map.steps = {int(index): cls.load(step) for index, step in dumped["steps"].items()}
         return source_map
 
@@ -219,8 +223,12 @@ class CallerPaths:
         return self.names.translate(path, self.source_map)
 
     def dropped(self, paths: Iterable[str]) -> Iterable[str]:
-        """Return the caller's paths of dropped fields, without duplicates."""
-        return dict.fromkeys(map(self.path, paths))
+        """Return the caller's paths of all dropped fields, without duplicates.
+
+        Args:
+            paths: the canonical fields among them.
+        """
+        return dict.fromkeys((*self.source_map.dropped, *map(self.path, paths)))
 
     def adapted(self, adapted: Iterable[str]) -> Iterator[str]:
         """Return the entries of `RouteInfo.adapted` with the caller's paths."""

@@ -120,7 +120,7 @@ async def generate(
     parsed: ParsedRequest,
     render: Callable[[GenerateResponse], bytes],
     passthrough: Callable[[bytes], bytes] = bytes,
-) -> Response:
+) -> JsonResponse:
     """Make a unary call; return the response.
 
     Args:

@@ -1,8 +1,9 @@
 """POST /beta/v1/responses."""
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -13,10 +14,11 @@ from facade.dialects.parsed_request import ParsedRequest
 from facade.endpoint import Answer, Body, EndpointSpec
 from facade.http.exchange import Exchange
 from facade.http.responses import JsonResponse, Response, StreamedResponse
-from facade.parsing import RESPONSES
+from facade.parsing import RESPONSES, BodyFormat
 from facade.response_conversations import complete, insert_previous_items
 from facade.response_storage import ResponseStore, StoredStream
 from facade.routes.generation import generate, parse, rpc_metadata, stream
+from facade.sse import Encoder
 from gateway.memory.v1.responses_pb2 import CreateBackgroundResponse, RunInBackgroundRequest
 from services.common.errors import from_rpc_error
 from services.common.ids import new_response_id
@@ -28,22 +30,50 @@ _LARGE = 1 << 20
 _KEEPALIVE = b": keep-alive\n\n"
 
 
+@dataclass(frozen=True, slots=True)
+class ResponseForm:
+    """The form in which a response is requested and returned.
+
+    Attributes:
+        body_format: the format of the request.
+        encoder: returns the encoder of a stream, for that of the response's own events.
+        render: returns the body to send for a response object.
+        translator: returns a function that translates the response's own events as they arrive.
+    """
+
+    body_format: BodyFormat
+    encoder: Callable[[responses.ResponseStream], Encoder]
+    render: Callable[[bytes], bytes]
+    translator: Callable[[], Callable[[bytes], bytes]]
+
+
+_OWN = ResponseForm(
+    RESPONSES, encoder=lambda stream: stream, render=bytes, translator=lambda: bytes
+)
+
+
 async def create(exchange: Exchange) -> Response:
     """Generate a response, and store it unless the request has `store: false`."""
-    parsed = await parse(exchange, RESPONSES)
+    return await create_as(exchange, _OWN)
+
+
+async def create_as(exchange: Exchange, form: ResponseForm) -> Response:
+    """Generate a response, and store it unless the request has `store: false`."""
+    parsed = await parse(exchange, form.body_format)
     state = parsed.state
     assert state is not None
     if not state.uses_stored_items:
-        return await _generate(exchange, parsed, state, None)
+        return await _generate(exchange, form, parsed, state, None)
     with exchange.charge() as charge:
         metadata = rpc_metadata(exchange)
         state = await insert_previous_items(exchange, parsed, state, metadata, charge)
         request_charge.set(charge)
-        return await _generate(exchange, parsed, state, charge)
+        return await _generate(exchange, form, parsed, state, charge)
 
 
 async def _generate(
     exchange: Exchange,
+    form: ResponseForm,
     parsed: ParsedRequest,
     state: responses.ResponseState,
     charge: Charge | None,
@@ -52,22 +82,27 @@ async def _generate(
 
     Args:
         exchange: the request.
+        form: the form of the response.
         parsed: its body.
         state: its storage options.
         charge: the bytes held for stored items that have been inserted.
     """
     if state.background:
-        return await _generate_in_background(exchange, parsed, state, charge)
+        return await _generate_in_background(exchange, form, parsed, state, charge)
     response_id = new_response_id()
-    if state.store or state.conversation is not None:
-        return await _generate_stored(exchange, parsed, state, response_id)
     if parsed.stream:
-        return await stream(exchange, parsed, _encoder(exchange, state, response_id))
-    return await _whole(exchange, parsed, state, response_id)
+        return await _stream(exchange, form, parsed, state, response_id)
+    store = await _store_of(exchange, state, response_id)
+    response = await _whole(exchange, parsed, state, response_id)
+    if store is not None:
+        await store.store(response.body)
+    response.body = form.render(response.body)
+    return response
 
 
 async def _generate_in_background(
     exchange: Exchange,
+    form: ResponseForm,
     parsed: ParsedRequest,
     state: responses.ResponseState,
     charge: Charge | None,
@@ -88,7 +123,9 @@ async def _generate_in_background(
             await call.write(generate)
         del create, generate
         queued = (await call.read()).queued
-        return await _write_events(exchange, call) if parsed.stream else JsonResponse(queued, {})
+        if parsed.stream:
+            return await _write_events(exchange, call, form.translator())
+        return JsonResponse(form.render(queued), {})
     except grpc.aio.AioRpcError as error:
         raise from_rpc_error(error) from None
     finally:
@@ -115,7 +152,9 @@ def _background_steps(
     return RunInBackgroundRequest(create=create), RunInBackgroundRequest(generate=generate)
 
 
-async def _write_events(exchange: Exchange, call: Any) -> Response:
+async def _write_events(
+    exchange: Exchange, call: Any, translate: Callable[[bytes], bytes]
+) -> Response:
     """Respond with the events of a background response, and keepalives between them."""
     response = StreamedResponse(exchange, {})
     keepalive_s = exchange.context.settings.limits.keepalive_s
@@ -126,24 +165,34 @@ async def _write_events(exchange: Exchange, call: Any) -> Response:
         if (message := reading.result()) is grpc.aio.EOF:
             response.write(is_last=True)
             return response
-        response.write(message.events)
+        response.write(translate(message.events))
         if exchange.connection.writing_paused:
             await exchange.connection.drain()
 
 
-async def _generate_stored(
-    exchange: Exchange, parsed: ParsedRequest, state: responses.ResponseState, response_id: str
+async def _stream(
+    exchange: Exchange,
+    form: ResponseForm,
+    parsed: ParsedRequest,
+    state: responses.ResponseState,
+    response_id: str,
 ) -> Response:
-    """Respond with the response or its events, and store it before its end is sent."""
+    """Respond with the events of a response, which is stored before its end is sent."""
+    store = await _store_of(exchange, state, response_id)
+    own = _encoder(exchange, state, response_id)
+    observer = None if store is None else StoredStream(store, own)
+    return await stream(exchange, parsed, form.encoder(own), observer)
+
+
+async def _store_of(
+    exchange: Exchange, state: responses.ResponseState, response_id: str
+) -> ResponseStore | None:
+    """Return what stores a response, once there is room for it; None if it is not stored."""
+    if not (state.store or state.conversation is not None):
+        return None
     store = ResponseStore(exchange.context, rpc_metadata(exchange), response_id, state)
     await store.check_capacity()
-    if parsed.stream:
-        encoder = _encoder(exchange, state, response_id)
-        return await stream(exchange, parsed, encoder, StoredStream(store, encoder))
-    response = await _whole(exchange, parsed, state, response_id)
-    if isinstance(response, JsonResponse):
-        await store.store(response.body)
-    return response
+    return store
 
 
 def _encoder(
@@ -155,7 +204,7 @@ def _encoder(
 
 def _whole(
     exchange: Exchange, parsed: ParsedRequest, state: responses.ResponseState, response_id: str
-) -> Awaitable[Response]:
+) -> Awaitable[JsonResponse]:
     created, echo = int(exchange.context.clock.now()), state.echo
     return generate(
         exchange,

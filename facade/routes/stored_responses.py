@@ -1,5 +1,8 @@
 """The endpoints of stored responses: GET, DELETE, cancel, and the list of input items."""
 
+from collections.abc import Callable
+from functools import partial
+
 import grpc
 from aiohttp import hdrs
 
@@ -28,14 +31,25 @@ async def retrieve(exchange: Exchange) -> Response:
     query = stored_responses.parse_retrieve_query(exchange.query)
     if not query.stream or exchange.method == hdrs.METH_HEAD:
         with exchange.reading_response():
-            stored = await _get(exchange)
+            stored = await get_stored(exchange, _name(exchange))
         return JsonResponse(stored_responses.render_stored(stored))
-    return await _stream(exchange, query.starting_after)
+    replay = partial(stored_responses.replay, starting_after=query.starting_after)
+    return await stream_ended(exchange, _name(exchange), replay)
 
 
 async def delete(exchange: Exchange) -> Response:
     """Delete a response."""
     name = _name(exchange)
+    await delete_stored(exchange, name)
+    return JsonResponse(stored_responses.render_deleted(name))
+
+
+async def delete_stored(exchange: Exchange, name: str) -> None:
+    """Delete the response with an id.
+
+    Raises:
+        GatewayError: not_found, there is none.
+    """
     rpc_request = DeleteResponseRequest(id=name)
     try:
         await exchange.context.responses.DeleteResponse(
@@ -43,19 +57,26 @@ async def delete(exchange: Exchange) -> Response:
         )
     except grpc.aio.AioRpcError as error:
         raise stored_responses.stored_error(from_rpc_error(error), name) from None
-    return JsonResponse(stored_responses.render_deleted(name))
 
 
 async def cancel(exchange: Exchange) -> Response:
     """Cancel a response that is generated in the background."""
-    name = _name(exchange)
+    return JsonResponse(await cancel_stored(exchange, _name(exchange)))
+
+
+async def cancel_stored(exchange: Exchange, name: str) -> bytes:
+    """Cancel the response with an id; return its response object.
+
+    Raises:
+        GatewayError: not_found, there is none; invalid, it was not in the background.
+    """
     rpc_request = CancelResponseRequest(id=name)
     service = exchange.context.responses
     try:
         answer = await service.CancelResponse(rpc_request, metadata=rpc_metadata(exchange))
     except grpc.aio.AioRpcError as error:
         raise stored_responses.cancel_error(from_rpc_error(error), name) from None
-    return JsonResponse(stored_responses.render_stored(answer.response))
+    return stored_responses.render_stored(answer.response)
 
 
 async def list_input_items(exchange: Exchange) -> Response:
@@ -74,10 +95,14 @@ async def list_input_items(exchange: Exchange) -> Response:
     return JsonResponse(stored_responses.render_items(listed.items, has_more=listed.has_more))
 
 
-async def _get(
-    exchange: Exchange, *, wait_ms: int = 0, with_events: bool = False
+async def get_stored(
+    exchange: Exchange, name: str, *, wait_ms: int = 0, with_events: bool = False
 ) -> StoredResponse:
-    name = _name(exchange)
+    """Return the response with an id; with `wait_ms`, once it has ended or the time is over.
+
+    Raises:
+        GatewayError: not_found, there is none.
+    """
     rpc_request = GetResponseRequest(id=name, wait_ms=wait_ms, with_events=with_events)
     service = exchange.context.responses
     try:
@@ -87,17 +112,25 @@ async def _get(
     return answer.response
 
 
-async def _stream(exchange: Exchange, starting_after: int) -> Response:
-    """Respond with the events of a response, once it has ended."""
+async def stream_ended(
+    exchange: Exchange, name: str, replay: Callable[[StoredResponse, bytes], bytes]
+) -> Response:
+    """Respond with the events of the response with an id, once it has ended.
+
+    Args:
+        exchange: the request.
+        name: the id.
+        replay: returns the events of a response with its response object.
+    """
     with exchange.reading_response():
-        stored = await _get(exchange, with_events=True)
+        stored = await get_stored(exchange, name, with_events=True)
         response = StreamedResponse(exchange, {})
         keepalive_ms = int(exchange.context.settings.limits.keepalive_s * 1000)
         while stored.state in _RUNNING:
             response.write(_KEEPALIVE)
-            stored = await _get(exchange, wait_ms=keepalive_ms, with_events=True)
+            stored = await get_stored(exchange, name, wait_ms=keepalive_ms, with_events=True)
     whole = stored_responses.render_stored(stored)
-    response.write(stored_responses.replay(stored, whole, starting_after), is_last=True)
+    response.write(replay(stored, whole), is_last=True)
     if exchange.connection.writing_paused:
         await exchange.connection.drain()
     return response

@@ -270,11 +270,11 @@ async def test_unknown_parts_of_a_chat_are_named(gateway: Gateway, server: Serve
 async def test_parts_of_gemini_are_named_where_they_have_no_place(
     gateway: Gateway, server: Server
 ) -> None:
-    parts = [{"toolCall": {"toolType": "GOOGLE_MAPS"}}, {"text": "Found"}]
+    parts = [{"ofTomorrow": {"a": 1}}, {"text": "Found"}]
     server.answer = {"candidates": [{"content": {"parts": parts}, "finishReason": "STOP"}]}
     dropped, answer = await ask(gateway, "messages", "gemini/m")
     assert not dropped and answer["content"][0]["type"] == "google_part"
-    assert (await ask(gateway, "responses", "gemini/m"))[0] == "answer.toolCall"
+    assert (await ask(gateway, "responses", "gemini/m"))[0] == "answer.ofTomorrow"
 
 
 @pytest.mark.parametrize("is_streamed", [False, True])

@@ -257,6 +257,61 @@ async def test_searches_are_cited_and_counted(front: Front):
     assert cited.url_citation.url == "https://a.example"
 
 
+TOOL_PARTS: Sequence[Json] = (
+    {
+        "toolCall": {"toolType": "GOOGLE_SEARCH_WEB", "args": {"queries": ["Bern"]}, "id": "s1"},
+        "thoughtSignature": "c2VhcmNo",
+    },
+    {
+        "toolResponse": {"toolType": "GOOGLE_SEARCH_WEB", "response": {"a": 1}, "id": "s1"},
+        "thoughtSignature": "Zm91bmQ=",
+    },
+    {
+        "functionCall": {"id": "call_1", "name": "f", "args": {}},
+        "thoughtSignature": "Y2FsbGVk",
+    },
+)
+COMBINED: Sequence[Json] = [SEARCH, {"functionDeclarations": [{"name": "f"}]}]
+
+
+async def test_googles_tools_beside_functions(front: Front):
+    plays(front, *TOOL_PARTS)
+    used: Json = {"type": "tool_result", "tool_use_id": "call_1", "content": "dry"}
+    fields: Any = {
+        "model": "gemini/gemini-3-pro",
+        "max_tokens": 100,
+        "tools": [MESSAGES_SEARCH, {"name": "f", "input_schema": FUNCTION["parameters"]}],
+    }
+    whole = await front.anthropic.messages.create(messages=QUESTION, **fields)
+    async with front.anthropic.messages.stream(messages=QUESTION, **fields) as stream:
+        streamed = await stream.get_final_message()
+    bodies = front.google.bodies
+    assert all(body["tools"] == COMBINED for body in bodies), bodies
+    assert all(body["toolConfig"] == {"includeServerSideToolInvocations": True} for body in bodies)
+    for made in (whole, streamed):
+        history = [*QUESTION, {"role": "assistant", "content": made.content}]
+        await front.anthropic.messages.create(
+            messages=[*history, {"role": "user", "content": [used]}], **fields
+        )
+        assert bodies[-1]["contents"][1]["parts"] == list(TOOL_PARTS), bodies[-1]
+    item: Json = {"type": "function_call_output", "call_id": "call_1", "output": "dry"}
+    search: Json = {"type": "web_search"}
+    wanted: Any = {
+        "model": "gemini/gemini-3-pro",
+        "tools": [search, {"type": "function", **FUNCTION}],
+        "store": False,
+    }
+    response = await front.openai.responses.create(input="How is the weather?", **wanted)
+    again: Any = [*QUESTION, *response.to_dict()["output"], item]  # type: ignore[misc]  # a list
+    await front.openai.responses.create(input=again, **wanted)
+    assert bodies[-1]["contents"][1]["parts"] == list(TOOL_PARTS), bodies[-1]
+    # A model that does not combine them is sent neither the tools nor their parts.
+    status, _, answer = await post(
+        front, "messages", "gemini/gemini-2.5-pro", tools=fields["tools"]
+    )
+    assert status == 400 and "beside functions" in answer["error"]["message"], answer
+
+
 async def test_programs_are_blocks_of_messages(front: Front):
     plays(front, *PROGRAM)
     fields: Any = {"model": "gemini/gemini-3-pro", "max_tokens": 100, "tools": [MESSAGES_CODE]}

@@ -17,6 +17,8 @@ from services.common.messages.plain_answer import PlainChoice
 Json = dict[str, Any]
 
 SIGNATURE: Final = "thoughtSignature"
+# What the gateway's prices are read from beside Google's counts.
+_BILLED: Final = "server_tool_use"
 _REASONS: Final[Mapping[pb.FinishReason.ValueType, str]] = {
     pb.FINISH_REASON_UNSPECIFIED: "FINISH_REASON_UNSPECIFIED",
     pb.FINISH_REASON_END_TURN: "STOP",
@@ -93,6 +95,7 @@ def usage_json(usage: pb.Usage | TokenCounts) -> Json:
         if usage.helpers:
             further["gateway"] = {"helpers": helpers_json(usage.helpers)}
         if usage.HasField("extra") and (own := native_fields(usage.extra)):
+            own.pop(_BILLED, None)
             return {**own, **further}
     cached, thoughts = usage.cache_read_input_tokens, usage.reasoning_tokens
     prompt = usage.input_tokens + cached + usage.cache_creation_input_tokens

@@ -44,6 +44,7 @@ class ContinuedPaths(CallerPaths):
     """Caller paths of a request into which the messages of a conversation were inserted.
 
     Args:
+        names: the names of the caller's dialect.
         source_map: positions in the body, which has only the messages outside of `before`.
         before: indices of the conversation's messages.
         field: the field that names the conversation.
@@ -55,13 +56,14 @@ class ContinuedPaths(CallerPaths):
 
     def __init__(
         self,
+        names: FieldNames,
         source_map: SourceMap,
         before: range,
         field: str,
         *,
         is_rewritten: bool,
     ) -> None:
-        super().__init__(FIELD_NAMES, source_map)
+        super().__init__(names, source_map)
         self._before = before
         self._field = field
         self._is_rewritten = is_rewritten
@@ -93,4 +95,5 @@ def load_paths(dumped: Mapping[str, Any]) -> CallerPaths:
     if "inserted" not in dumped:
         return CallerPaths(FIELD_NAMES, source_map)
     start, stop, field, is_rewritten = dumped["inserted"]
-    return ContinuedPaths(source_map, range(start, stop), field, is_rewritten=is_rewritten)
+    before = range(start, stop)
+    return ContinuedPaths(FIELD_NAMES, source_map, before, field, is_rewritten=is_rewritten)

@@ -56,7 +56,7 @@ class BackgroundRenderer(ResponseStream):
         self._paths = load_paths(needed["paths"])
         super().__init__(response_id, needed["created"], Echo.load(needed["echo"]), now)
         self._requested = self._echo
-        self._dropped: dict[str, None] = {}
+        self._dropped = dict.fromkeys(self._paths.source_map.dropped)
         self._adapted: dict[str, None] = {}
 
     @property

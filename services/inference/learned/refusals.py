@@ -57,6 +57,8 @@ SHORT_ID = 9
 MESSAGE_NAME = "messages.name"
 # Encrypted thinking in an answer of OpenAI's responses.
 ENCRYPTED_REASONING = "encrypted_reasoning"
+# Google's `generateContent`, for models that are in its Interactions API alone.
+GENERATE_CONTENT = "generate_content"
 # Requests usage in a stream, which some servers always send.
 STREAM_OPTIONS = "stream_options"
 
@@ -102,6 +104,7 @@ NAMES = _KNOWN | {
     *(PREFILL, UNSIGNED_THINKING, ANY_THINKING, THINKING_BUDGET, THINKING_WITH_FORCED_TOOL),
     CALLS_WITHOUT_THOUGHTS,
     *(UNSIGNED_CALLS, USER_AFTER_TOOL, LONG_IDS, MESSAGE_NAME, ENCRYPTED_REASONING),
+    GENERATE_CONTENT,
     *MEDIA,
 }
 # Prefixes of rejected unknown fields of messages, and of their parts or tool calls.
@@ -186,6 +189,7 @@ _SHAPES = (
     ),
     ("reasoning_effort", re.compile(r"invalid reasoning value")),
     (ENCRYPTED_REASONING, re.compile(r"[Ee]ncrypted content is not supported")),
+    (GENERATE_CONTENT, re.compile(r"\b(?:only supports|use) (?:the )?Interactions API")),
 )
 # Rejections of a value, where another value would be accepted.
 _OF_VALUES = re.compile(

@@ -34,6 +34,9 @@ _FREE_TOOLS: Final = (
     *("function", "custom", "bash_", "text_editor_", "memory_", "computer", "web_fetch_"),
     *("tool_search", "local_shell", "apply_patch", "mcp", "namespace"),
 )
+# Google's own, which only use tokens, and its search.
+_FREE_AT_GOOGLE: Final = frozenset({"functionDeclarations", "urlContext", "codeExecution"})
+_SEARCHES_AT_GOOGLE: Final = frozenset({"googleSearch", "googleSearchRetrieval"})
 # Anthropic's search, whose uses are reported and priced; and the uses assumed without `max_uses`.
 _SEARCH: Final = re.compile(r"web_search_\d{8}")
 _SEARCHES: Final = 10
@@ -88,10 +91,17 @@ def fees_of(sent: GenerateRequest | LazyRequest | EmbedRequest | ForwardRequest)
     for path, kind, tool in tools:
         if kind.startswith(_ANY_SEARCH):
             search_path, translated = path, translated + _SEARCHES
-        if _SEARCH.fullmatch(kind):
+        if kind in _SEARCHES_AT_GOOGLE:
+            search_path, searches = path, searches + _SEARCHES
+        elif _SEARCH.fullmatch(kind):
             uses = tool.get("max_uses")
             searches += uses if type(uses) is int and uses > 0 else _SEARCHES
-        elif unpriced is None and kind and not kind.startswith(_FREE_TOOLS):
+        elif (
+            unpriced is None
+            and kind
+            and kind not in _FREE_AT_GOOGLE
+            and not kind.startswith(_FREE_TOOLS)
+        ):
             unpriced = path, f"tools of the type {kind} have fees that the gateway does not know"
     outputs = frozenset(_OUTPUTS[name] for name in request.output_modalities if name in _OUTPUTS)
     return Fees(unpriced, frozenset(inputs), outputs, searches, search_path, translated)

@@ -1,7 +1,7 @@
 """Tools that a provider runs in place of those of the caller's dialect. Pure.
 
-Google's API has a search, a reader of pages and a runner of programs. Beside functions, or if a
-call is forced, models refuse them, and they cannot be kept to some hosts.
+Google's API has a search, a reader of pages and a runner of programs. If a call is forced, models
+refuse them, and before Gemini 3 beside functions too; they cannot be kept to some hosts.
 """
 
 import re
@@ -13,6 +13,7 @@ import orjson
 from gateway.conversation.v1.conversation_pb2 import DIALECT_ANTHROPIC, DIALECT_RESPONSES
 from gateway.inference.v1.inference_pb2 import GenerateRequest, Tool, ToolChoice, WebTool
 from services.inference.providers.base import Target
+from services.inference.providers.googles_models import is_before_3
 
 _FORCED = (ToolChoice.MODE_ANY, ToolChoice.MODE_TOOL)
 # Types of tools that run programs, by dialect.
@@ -49,7 +50,7 @@ def native_tool(tool: Tool) -> NativeTool | None:
 def may_run_natively(request: GenerateRequest, target: Target) -> bool:
     """Return whether the model's provider has all of the request's tools itself.
 
-    It then runs all of them, unless the gateway does: some by each would be functions beside tools.
+    It then runs all of them but functions, unless the gateway does.
     """
     if target.native_tools is False or request.tool_choice.mode in _FORCED:
         return False
@@ -58,4 +59,9 @@ def may_run_natively(request: GenerateRequest, target: Target) -> bool:
         web.append(request.web_search)
     if any(tool.allowed_domains or tool.blocked_domains for tool in web):
         return False
-    return bool(request.tools or web) and None not in map(native_tool, request.tools)
+    others = [tool for tool in request.tools if native_tool(tool) is None]
+    if len(others) == len(request.tools) and not web:
+        return False
+    return not others or (
+        not is_before_3(target.upstream) and not any(tool.opaque for tool in others)
+    )

@@ -11,7 +11,11 @@ from gateway.inference.v1.inference_pb2 import GenerateRequest, Tool, ToolChoice
 from services.common.errors import GatewayError, invalid, unsupported
 from services.common.text.texts import quoted
 from services.inference.providers.base import Target
-from services.inference.providers.native_tools import may_run_natively
+from services.inference.providers.native_tools import (
+    NativeTool,
+    may_run_natively,
+    native_tool,
+)
 from services.inference.providers.request_fields import is_optional_tool
 from services.inference.tools.domains import domain_of
 from services.inference.tools.history import has_server_blocks
@@ -192,10 +196,10 @@ def _runs_natively(request: GenerateRequest, target: Target, available: Availabl
     if target.native_tools:
         return True
     kinds = [tool.web.kind for tool in request.tools if tool.HasField("web")]
-    has_others = len(kinds) < len(request.tools)
+    runs_programs = NativeTool.CODE in map(native_tool, request.tools)
     if request.HasField("web_search"):
         kinds.append(WebTool.KIND_SEARCH)
-    return has_others or not all(map(available.has, kinds))
+    return runs_programs or not all(map(available.has, kinds))
 
 
 def _runs_at_provider(tool: Tool, dialect: Dialect.ValueType) -> bool:

@@ -13,6 +13,7 @@ from gateway.inference.v1.inference_pb2 import EmbedResponse, Event
 from services.common.ids import IdGenerator, new_id
 from services.common.messages.lazy_request import LazyRequest
 from services.common.messages.passthrough_answer import PassthroughAnswer
+from services.inference.learned.refusals import GENERATE_CONTENT
 from services.inference.offload import offload
 from services.inference.providers.base import (
     AnswerForm,
@@ -27,6 +28,8 @@ from services.inference.providers.failures import broken_answer
 from services.inference.providers.gemini import sanitizing
 from services.inference.providers.gemini.apis import DEVELOPER_API, Api
 from services.inference.providers.gemini.events import AnswerReader
+from services.inference.providers.gemini.interaction_answer import InteractionReader
+from services.inference.providers.gemini.interaction_body import interaction_body
 from services.inference.providers.gemini.passthrough import passthrough_answer
 from services.inference.providers.gemini.request import GeminiFields, build_count, build_request
 from services.inference.providers.pruning import without_refused
@@ -36,6 +39,7 @@ from services.inference.providers.vectors import check_only_texts, whole_respons
 from services.inference.stream.batches import Batches
 from services.media.conversion.parts import Source
 
+_INTERACTIONS = "/interactions"
 _BY_ADDRESS = (
     conversation_pb2.MEDIA_KIND_IMAGE,
     conversation_pb2.MEDIA_KIND_DOCUMENT,
@@ -92,6 +96,11 @@ class GeminiProvider:
 
     async def whole(self, call: Call) -> Sequence[Event] | PassthroughAnswer:
         """Return a whole answer; see `Provider.whole`."""
+        if GENERATE_CONTENT in call.refused_fields:
+            answer = await self._upstream.post_unbounded(
+                _INTERACTIONS, await offload(self._interaction, call, is_streamed=False), call=call
+            )
+            return self._upstream.events_of(answer, self._reader(call, InteractionReader))
         path = f"/{self._api.model_path(call.target.upstream)}:generateContent"
         answer = await self._upstream.post_unbounded(
             path,
@@ -100,7 +109,7 @@ class GeminiProvider:
             call=call,
         )
         if call.accepts is AnswerForm.PASSTHROUGH:
-            passed = passthrough_answer(answer, max(1, call.request.n))
+            passed = passthrough_answer(answer, max(1, call.request.n), call.target.upstream)
             if passed is not None:
                 return passed
         reader = self._reader(call)
@@ -108,6 +117,13 @@ class GeminiProvider:
 
     def stream(self, call: Call) -> Batches:
         """Yield a streamed answer; see `Provider.stream`."""
+        if GENERATE_CONTENT in call.refused_fields:
+            return self._upstream.stream(
+                _INTERACTIONS,
+                partial(self._interaction, call, is_streamed=True),
+                reader=self._reader(call, InteractionReader),
+                call=call,
+            )
         path = f"/{self._api.model_path(call.target.upstream)}:streamGenerateContent?alt=sse"
         return self._upstream.stream(
             path,
@@ -117,16 +133,19 @@ class GeminiProvider:
             call=call,
         )
 
-    def _reader(self, call: Call) -> AnswerReader:
+    def _reader(self, call: Call, reader: type[AnswerReader] = AnswerReader) -> AnswerReader:
         is_native = call.request.dialect == self.dialect
         names = {} if is_native else _names(call)
-        return AnswerReader(call, self._upstream, names, self._new_id, is_native=is_native)
+        return reader(call, self._upstream, names, self._new_id, is_native=is_native)
 
     def _body(self, call: Call) -> bytes:
         body = build_request(
             call, pass_stateful=self.pass_stateful, fetches_urls=self._fetches_urls
         )
         return without_refused(call, body) if call.refused_fields else body
+
+    def _interaction(self, call: Call, *, is_streamed: bool) -> bytes:
+        return interaction_body(self._body(call), call, is_streamed=is_streamed)
 
     async def count_tokens(self, call: Call) -> int:
         """Return the input tokens as counted by the provider."""

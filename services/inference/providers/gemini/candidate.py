@@ -322,6 +322,10 @@ class Candidate:
 
     def _unknown(self, part: Json, out: list[Event]) -> None:
         """Keep a part of an unknown type, so that no content is lost."""
+        if not self._is_single_text and (carried := signatures.packed_part(part)):
+            self._close(out)
+            self._add(Block(redacted_thinking=carried), out)
+            return
         kept = {name: value for name, value in part.items() if name != "thoughtSignature"}
         if not any(kept.values()):
             return

@@ -48,13 +48,21 @@ class Conversation(ConversationWriter):
         fields: decides which parts of the request may be sent.
         request: the request.
         signs: whether the model rejects function calls without a thought signature.
+        runs_natively: whether Google's own tools are among those of the request.
 
     Attributes:
         system: parts of the `systemInstruction`; may be empty.
         contents: the other messages.
     """
 
-    def __init__(self, fields: RequestFields, request: GenerateRequest, *, signs: bool) -> None:
+    def __init__(
+        self,
+        fields: RequestFields,
+        request: GenerateRequest,
+        *,
+        signs: bool,
+        runs_natively: bool = False,
+    ) -> None:
         """Translate all messages.
 
         Raises:
@@ -66,6 +74,7 @@ class Conversation(ConversationWriter):
         # If the model has rejected signatures, none are sent.
         discard = ThinkingBlockStrategy.THINKING_BLOCK_STRATEGY_DISCARD
         self._keeps_signatures = request.thinking_block_strategy != discard
+        self._runs_natively = runs_natively
         self._functions: dict[str, str] = {}  # function names, by the id of the call
         self._parts: list[Json] = []  # of the current content
         self._attached: list[Json] = []  # media of tool results
@@ -191,6 +200,8 @@ class Conversation(ConversationWriter):
             self._parts.append(part)
         if kind == signatures.CALL:
             self._signature = signature
+        elif kind == signatures.PART and self._runs_natively:
+            self._parts.append(signatures.unpacked_part(signature))
         elif kind == signatures.TEXT:
             self._sign_text(signature)
 

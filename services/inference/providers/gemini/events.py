@@ -17,8 +17,12 @@ from services.inference.providers import failures
 from services.inference.providers.base import Call
 from services.inference.providers.bounds import Bounds, dump, name_of
 from services.inference.providers.gemini.candidate import Candidate
-from services.inference.providers.gemini.sanitizing import is_before_3
-from services.inference.providers.gemini.usage import billed_searches, highest_counts, usage_of
+from services.inference.providers.gemini.usage import (
+    billed_count,
+    billed_usage,
+    highest_counts,
+    usage_of,
+)
 from services.inference.providers.protocols import ErrorFactory
 from services.inference.providers.sse import read_event
 from services.inference.stream.patience import has_content
@@ -26,7 +30,7 @@ from services.inference.stream.patience import has_content
 Json = dict[str, Any]
 
 # Exceptions that values of wrong types cause in the parsing code.
-_MALFORMED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+MALFORMED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 # Fields of an answer that are read here.
 _NAMED = frozenset({"candidates", "usageMetadata", "modelVersion", "responseId"})
 # Reasons why a prompt is blocked, in Google's reference of PromptFeedback.
@@ -100,7 +104,7 @@ class AnswerReader:
                 raise self._errors.in_band(sent.data)
             try:
                 self.read(chunk, out)
-            except _MALFORMED as error:
+            except MALFORMED as error:
                 raise self._broken("streamed a malformed event", sent.data) from error
         self.has_content = self.has_content or has_content(out[already:])
 
@@ -130,7 +134,7 @@ class AnswerReader:
         """
         try:
             self.read(answer, out)
-        except _MALFORMED as error:
+        except MALFORMED as error:
             raise self._broken("returned a malformed answer") from error
         self.end(out)
 
@@ -155,7 +159,7 @@ class AnswerReader:
                 out.append(Event(extra_fields=ExtraFields(answer=further)))
             if self._usage is not None:
                 out.append(Event(usage=self._usage_of(self._usage)))
-        except _MALFORMED as error:
+        except MALFORMED as error:
             raise self._broken("returned a malformed answer") from error
 
     def _start(self, chunk: Json, out: list[Event]) -> None:
@@ -170,18 +174,18 @@ class AnswerReader:
 
     def _usage_of(self, counts: Json) -> Usage:
         usage = usage_of(counts)
+        candidates = self._candidates.values()
+        found = sum(one.searches for one in candidates)
+        searches = billed_count(found, self._call.target.upstream)
         if self._is_native:
             usage.extra.dialect = DIALECT_GEMINI
-            usage.extra.json = dump(self._reported)
+            usage.extra.json = billed_usage(self._reported, searches)
             return usage
-        candidates = self._candidates.values()
         usage.web_fetch_requests = sum(one.fetches for one in candidates)
-        if searches := sum(one.searches for one in candidates):
-            # Before Gemini 3 the searches of a request are billed as one.
-            is_one = is_before_3(self._call.target.upstream)
-            usage.web_search_requests = 1 if is_one else searches
+        if searches:
+            usage.web_search_requests = searches
             usage.extra.dialect = DIALECT_GEMINI
-            usage.extra.json = dump(billed_searches(usage.web_search_requests))
+            usage.extra.json = billed_usage({}, searches)
         return usage
 
     def _begin(self, number: object) -> Candidate:

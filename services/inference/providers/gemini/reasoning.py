@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from gateway.inference.v1.inference_pb2 import GenerateRequest, ThinkingConfig
 from services.inference.providers.base import Target
-from services.inference.providers.gemini import sanitizing
+from services.inference.providers.googles_models import is_before_3, thinks_by_budget
 from services.inference.providers.request_fields import Json, RequestFields
 
 # Token budgets of efforts for Gemini 2.5, as in Google's OpenAI-compatible API.
@@ -28,10 +28,8 @@ def thinking_config(request: GenerateRequest, fields: RequestFields, target: Tar
     if asked_thinking.mode == ThinkingConfig.MODE_UNSPECIFIED and not asked_thinking.effort:
         return {}
     off = asked_thinking.mode == ThinkingConfig.MODE_DISABLED or asked_thinking.effort == "none"
-    by_budget = sanitizing.thinks_by_budget(target.upstream)
-    if _REFUSABLE & fields.refused_fields or (
-        sanitizing.is_before_3(target.upstream) and not by_budget
-    ):
+    by_budget = thinks_by_budget(target.upstream)
+    if _REFUSABLE & fields.refused_fields or (is_before_3(target.upstream) and not by_budget):
         if not off:
             fields.drop("thinking")
         return {}

@@ -14,7 +14,8 @@ from services.inference.providers.gemini import native, sanitizing
 from services.inference.providers.gemini.content import Conversation
 from services.inference.providers.gemini.google_tools import write_tools
 from services.inference.providers.gemini.reasoning import thinking_config
-from services.inference.providers.native_tools import may_run_natively
+from services.inference.providers.googles_models import is_before_3
+from services.inference.providers.native_tools import may_run_natively, native_tool
 from services.inference.providers.request_fields import (
     Json,
     RequestFields,
@@ -54,6 +55,7 @@ _THINKING = {
 _MODALITIES = ("text", "image")
 _CONFIG, _THINKING_CONFIG = "generationConfig", "thinkingConfig"
 _FUNCTIONS, _CHOICE = "functionDeclarations", "functionCallingConfig"
+_SHOWS_CALLS = "includeServerSideToolInvocations"
 _FORMAT_FIELDS = frozenset({"responseMimeType", "responseSchema", "responseJsonSchema"})
 
 
@@ -143,12 +145,13 @@ def build_count(
 
 def _what_is_read(call: Call, fields: RequestFields) -> Json:
     request = call.request
-    signs = not sanitizing.is_before_3(call.target.upstream)
-    conversation = Conversation(fields, request, signs=signs)
+    signs = not is_before_3(call.target.upstream)
+    runs_natively = not fields.is_native and may_run_natively(request, call.target)
+    conversation = Conversation(fields, request, signs=signs, runs_natively=runs_natively)
     body: Json = {"contents": conversation.contents}
     if conversation.system:
         body["systemInstruction"] = {"parts": conversation.system}
-    if not fields.is_native and may_run_natively(request, call.target):
+    if runs_natively:
         body |= _googles_tools(request, fields)
     elif request.HasField("web_search"):
         raise fields.unsupported("web_search", "web search with these options")
@@ -165,18 +168,23 @@ def _what_is_read(call: Call, fields: RequestFields) -> Json:
 
 
 def _googles_tools(request: GenerateRequest, fields: RequestFields) -> Json:
-    """Return the fields with Google's own tools in place of the request's."""
+    """Return the fields with Google's own tools in place of the request's, beside its functions."""
     if request.tool_choice.disable_parallel_tool_use:
         fields.drop("tool_choice.disable_parallel_tool_use")
     if request.tool_choice.HasField("extra"):
         raise fields.unsupported("tool_choice", "this tool choice")
-    tools = write_tools(request, _with_paths(request), fields)
-    # A choice of functions is refused where there are none.
-    return {"tools": tools} if request.tool_choice.mode != ToolChoice.MODE_NONE else {}
-
-
-def _with_paths(request: GenerateRequest) -> Iterable[tuple[str, Tool]]:
-    return ((f"tools[{index}]", tool) for index, tool in enumerate(request.tools))
+    paths = [(f"tools[{index}]", tool) for index, tool in enumerate(request.tools)]
+    own = [(path, tool) for path, tool in paths if native_tool(tool) is not None]
+    functions = [_tool(tool, path, fields) for path, tool in paths if native_tool(tool) is None]
+    tools = write_tools(request, own, fields)
+    if request.tool_choice.mode == ToolChoice.MODE_NONE:
+        # A choice of functions is refused where there are none.
+        choice = {"toolConfig": {_CHOICE: {"mode": "NONE"}}}
+        return {"tools": [{_FUNCTIONS: functions}], **choice} if functions else {}
+    if not functions:
+        return {"tools": tools}
+    # Google's tools beside functions: their calls and results are parts of the answer.
+    return {"tools": [*tools, {_FUNCTIONS: functions}], "toolConfig": {_SHOWS_CALLS: True}}
 
 
 def _native_tools(tools: Iterable[tuple[str, Tool]], fields: RequestFields) -> list[Json]:
@@ -234,7 +242,7 @@ def _output_format(call: Call, fields: RequestFields) -> Json:
     if form.kind not in (OutputFormat.KIND_JSON_OBJECT, OutputFormat.KIND_JSON_SCHEMA):
         return {}
     has_tools = call.request.tools or call.request.HasField("web_search")
-    if has_tools and sanitizing.is_before_3(call.target.upstream):
+    if has_tools and is_before_3(call.target.upstream):
         raise fields.unsupported("output_format", "JSON formats together with tools")
     if form.kind == OutputFormat.KIND_JSON_OBJECT:
         return {"responseMimeType": _JSON}

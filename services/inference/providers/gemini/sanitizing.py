@@ -1,4 +1,4 @@
-"""Valid replacements for names that Gemini would reject, and facts about its models. Pure."""
+"""Valid replacements for names that Gemini would reject. Pure."""
 
 import re
 from collections.abc import Iterable
@@ -7,9 +7,6 @@ from services.common.errors import model_not_found
 from services.inference.providers.conversation_writer import digest_of
 
 _MODEL = re.compile(r"(?:(?:models|tunedModels)/)?[A-Za-z0-9][A-Za-z0-9._-]{0,200}", re.ASCII)
-# Models before Gemini 3 control thinking by a budget, if at all, and check no thought signatures.
-_BEFORE_3 = re.compile(r"(?:publishers/google/)?(?:models/)?(?:gemini-[12]\b|gemma|learnlm)")
-_THINKS_BY_BUDGET = re.compile(r"(?:publishers/google/)?(?:models/)?gemini-2\.5\b")
 # FunctionDeclaration.name in Google's reference of the API.
 _NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}", re.ASCII)
 _MAX_NAME = 64
@@ -25,16 +22,6 @@ def model_path(upstream: str) -> str:
     if not _MODEL.fullmatch(upstream):
         raise model_not_found(upstream)
     return upstream if "/" in upstream else f"models/{upstream}"
-
-
-def is_before_3(upstream: str) -> bool:
-    """Return whether a model is older than Gemini 3; unknown names are not."""
-    return bool(_BEFORE_3.match(upstream))
-
-
-def thinks_by_budget(upstream: str) -> bool:
-    """Return whether a model's thinking is controlled by a token budget."""
-    return bool(_THINKS_BY_BUDGET.match(upstream))
 
 
 def function_name(name: str) -> str:

@@ -8,6 +8,7 @@ one, inside the gateway's own signature (`services.inference.request.thinking`),
 kind of part that it belongs to.
 """
 
+import binascii
 import re
 from typing import Any
 
@@ -15,8 +16,9 @@ import orjson
 
 from gateway.conversation.v1.conversation_pb2 import DIALECT_OPENAI, Opaque
 
-# Kinds of parts: the thought itself, the text before, the function call after.
-THOUGHT, TEXT, CALL = "thought", "text", "call"
+# Kinds of parts: the thought itself, the text before, the function call after; and a part that is
+# carried whole, as a model needs back the calls of Google's tools beside functions.
+THOUGHT, TEXT, CALL, PART = "thought", "text", "call", "part"
 
 # Google's documented placeholder for function calls of other models.
 NOT_SIGNED = "skip_thought_signature_validator"
@@ -26,7 +28,9 @@ _FIELD, _GOOGLE, _SIGNED = "extra_content", "google", "thought_signature"
 _API, _OWN_API = "api", "generateContent"
 _OF_SIGNATURES = frozenset({_SIGNED, _API})
 
-_CARRIED = re.compile(r"(thought|text|call):([A-Za-z0-9+/=_-]+)")
+_CARRIED = re.compile(r"(thought|text|call|part):([A-Za-z0-9+/=_-]+)")
+# Parts that are carried whole.
+_OF_TOOLS = ("toolCall", "toolResponse")
 _SIGNATURE = re.compile(r"[A-Za-z0-9+/=_-]+")
 
 
@@ -39,6 +43,19 @@ def unpacked(carried: str) -> tuple[str, str]:
     """Return the kind and signature from `packed`; ("", "") for anything else."""
     match = _CARRIED.fullmatch(carried)
     return (match[1], match[2]) if match else ("", "")
+
+
+def packed_part(part: dict[str, Any]) -> str:
+    """Return a part of Google's own tools to be carried whole; "" for any other part."""
+    if not any(name in part for name in _OF_TOOLS):
+        return ""
+    return packed(PART, binascii.b2a_base64(orjson.dumps(part), newline=False).decode())
+
+
+def unpacked_part(carried: str) -> dict[str, Any]:
+    """Return the part of `packed_part`, without its kind."""
+    part: dict[str, Any] = orjson.loads(binascii.a2b_base64(carried))
+    return part
 
 
 def of_part(part: dict[str, Any]) -> str:

@@ -237,7 +237,7 @@ def test_pictures_in_each_dialect() -> None:
 
 
 def test_parts_without_a_name_are_blocks_of_messages() -> None:
-    part = {"toolCall": {"toolType": "GOOGLE_MAPS"}}
+    part = {"partOfTomorrow": {"of": "Google"}}
     (block,) = only(whole(chunk(part, finish="STOP"), ANTHROPIC)).blocks
     shown = orjson.loads(orjson.dumps(raw_json(block.opaque)))
     assert shown == {**part, "type": "google_part"}
