@@ -2,8 +2,10 @@
 
 import logging
 import os
+import time
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
+from email.utils import formatdate
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -14,7 +16,8 @@ from aiohttp import web
 
 from services.common.settings import parse
 from services.doctor.findings import Finding
-from services.doctor.providers import ask_all
+from services.doctor.providers import ask_all, clock
+from services.inference.providers.credentials.azure import AzureSource
 from tests.gateway_in_process import Gateway, running_gateway, serving
 from tests.upstream.app import create_app
 from tests.upstream.azure_paths import API_VERSION, KEY
@@ -149,6 +152,23 @@ async def test_the_doctor_tries_the_identity(azure: Azure):
     with patch.dict(os.environ, wrong):
         missing = await finding(azure.url)
     assert "no Azure credentials" in missing.message and "az login" in missing.advice
+
+
+async def test_the_doctor_says_that_the_clock_is_off(azure: Azure):
+    async def late(_: web.Request, response: web.StreamResponse) -> None:
+        response.headers["date"] = formatdate(time.time() + 400, usegmt=True)
+
+    app = create_app(RequestLog(), tokens=azure.tokens)
+    app.on_response_prepare.append(late)
+    async with serving(app) as url:
+        providers = {"azure": sections(url)["azure"]}
+        settings = parse({"discovery": {"enabled": False}, "providers": providers}, "test")
+        checks = await ask_all(settings, os.environ)
+    (ahead_s,) = [one.ahead_s for one in checks if "azure" in one.finding.check]
+    said = clock({"provider azure": ahead_s or 0})
+    assert (said.status, "behind the clock" in said.message) == ("failure", True), said
+    refusal = "AADSTS700024: Client assertion is not within its valid time range."
+    assert "clock" in AzureSource("scope").explain(ValueError(refusal))
 
 
 async def test_what_the_content_filter_found_is_in_the_error(tmp_path: Path):

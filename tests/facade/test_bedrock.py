@@ -8,7 +8,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
 from unittest.mock import patch
@@ -22,6 +22,7 @@ from services.common.http import Client
 from services.common.settings import Settings, parse
 from services.doctor.findings import Finding
 from services.doctor.providers import ask_all
+from services.inference.facts.lifecycle import ModelLifecycle, ModelLifecycles, seconds_of
 from services.inference.models import discovery
 from tests.gateway_in_process import Gateway, running_gateway, serving
 from tests.upstream.app import create_app
@@ -232,8 +233,12 @@ async def test_vectors_of_titan_and_cohere(bedrock: Bedrock):
 async def test_models_and_profiles_are_listed(bedrock: Bedrock):
     providers = {"bedrock": settings(bedrock.url).providers["bedrock"]}
     async with Client(5) as client:
-        listed = await discovery.learn(client, providers)
+        ends: ModelLifecycles = {}
+        listed = await discovery.learn(client, providers, lifecycles=ends)
     assert {"anthropic.echo", "us.anthropic.echo"} <= set(listed["bedrock"])
+    days = [date(2026, 5, 1), date(2027, 3, 1)]
+    end = ModelLifecycle(*map(seconds_of, days))
+    assert ends["bedrock", "anthropic.echo"] == ends["bedrock", "us.anthropic.echo"] == end
 
 
 def settings(url: str) -> Settings:

@@ -10,7 +10,9 @@ from aiohttp import web
 from anthropic import AsyncAnthropic
 from openai import AsyncOpenAI
 
+from tests.facade.google_callers import ask
 from tests.gateway_in_process import Gateway, running_gateway, serving
+from tests.waiting import until
 from tests.web_tools import Web, with_web
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -39,6 +41,15 @@ MESSAGES_SEARCH: Json = {"type": "web_search_20250305", "name": "web_search", "m
 MESSAGES_FETCH: Json = {"type": "web_fetch_20250910", "name": "web_fetch"}
 MESSAGES_CODE: Json = {"type": "code_execution_20250825", "name": "code_execution"}
 INTERPRETER: Json = {"type": "code_interpreter", "container": {"type": "auto"}}
+
+
+# A search costs a dollar.
+PRICED: Json = {
+    "name": "priced",
+    "provider": "gemini",
+    "upstream": "gemini-3-pro",
+    "price": {"input": 0, "output": 0, "web_search": 1000},
+}
 
 
 class Google(NamedTuple):
@@ -82,7 +93,9 @@ async def fronts(folder: Any, engine: Web | None) -> AsyncIterator[Front]:
             "never": {**one, "native_tools": False},
         }
         with with_web(engine):
-            async with running_gateway(folder, url, providers=providers) as gateway:
+            async with running_gateway(
+                folder, url, providers=providers, models=[PRICED]
+            ) as gateway:
                 async with (
                     AsyncOpenAI(
                         base_url=f"{gateway.url}/v1", api_key=gateway.key, max_retries=0
@@ -310,6 +323,24 @@ async def test_googles_tools_beside_functions(front: Front):
         front, "messages", "gemini/gemini-2.5-pro", tools=fields["tools"]
     )
     assert status == 400 and "beside functions" in answer["error"]["message"], answer
+
+
+async def test_searches_in_googles_own_format_are_priced(front: Front):
+    async def spent() -> str:
+        url = f"{front.gateway.url}/v1/usage/me"
+        async with front.gateway.http.get(url, headers=front.gateway.bearer()) as answer:
+            return str((await answer.json())["usage"]["day"]["cost"])
+
+    asked = {"contents": [{"parts": [{"text": "weather?"}]}], "tools": [SEARCH]}
+    for method, cost in (("generateContent", "2"), ("streamGenerateContent?alt=sse", "4")):
+        plays(front, {"text": TEXT})
+        status, _, answer = await ask(front.gateway, "priced", asked, method)
+        assert status == 200 and "server_tool_use" not in json.dumps(answer), answer
+
+        async def is_priced(cost: str = cost) -> bool:
+            return await spent() == cost
+
+        await until(is_priced)
 
 
 async def test_programs_are_blocks_of_messages(front: Front):

@@ -1,15 +1,15 @@
 """When models are deprecated and retired, from the lists of their providers. Pure.
 
 Anthropic's lists have a stage and two dates, OpenAI's a date of the shutdown, Mistral's one of the
-deprecation, and OpenRouter's one of the removal.
+deprecation, OpenRouter's one of the removal, and Bedrock's two dates. Google's lists have none.
 """
 
 from collections.abc import Mapping
 from datetime import UTC, date, datetime, time
 from typing import Any, Final, NamedTuple
 
-_DEPRECATED: Final = ("deprecated_at", "deprecation")
-_RETIRES: Final = ("retires_at", "shutdown_date", "expiration_date")
+_DEPRECATED: Final = ("deprecated_at", "deprecation", "legacyTime")
+_RETIRES: Final = ("retires_at", "shutdown_date", "expiration_date", "endOfLifeTime")
 _STAGE, _RETIRED = "lifecycle", "retired"
 _MAX_DATE: Final = 40
 

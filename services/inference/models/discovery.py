@@ -96,7 +96,11 @@ async def _models_of(
                 case "gemini":
                     return await _gemini_models(client, provider, authorize)
                 case "bedrock":
-                    return await _bedrock_models(client, provider, authorize)
+                    listed = await _bedrock_lists(client, provider, authorize)
+                    if listed and lifecycles is not None:
+                        ends = listing.lifecycles_of(listed)
+                        lifecycles.update(((name, model), one) for model, one in ends)
+                    return _bedrock_names(listed)
                 case "vertex":
                     return await _vertex_models(client, provider, authorize)
             _, listed = await _ask(client, provider, authorize=authorize)
@@ -141,18 +145,26 @@ async def _gemini_models(
     return [name.removeprefix("models/") for name in names][:_MAX_MODELS]
 
 
-async def _bedrock_models(
+async def _bedrock_lists(
     client: http.Client, provider: Provider, authorize: Authorize | None
-) -> list[str] | None:
-    """Return the models and the inference profiles that write text."""
-    names: list[Any] = []
+) -> list[dict[str, Any]]:
+    """Return the lists of models and of inference profiles; none without the first one."""
+    lists: list[dict[str, Any]] = []
     for path in (listing.MODELS, listing.PROFILES):
         response = await listing.ask(client, provider, provider.key(), path, authorize)
         status, listed = await _read(response)
         if status == 200 and isinstance(listed, dict):
-            names += listing.names_of(listed)
+            lists.append(listed)
         elif path == listing.MODELS:
-            return None
+            return []
+    return lists
+
+
+def _bedrock_names(lists: list[dict[str, Any]]) -> list[str] | None:
+    """Return the models and the inference profiles that write text or vectors."""
+    if not lists:
+        return None
+    names = (name for listed in lists for name in listing.names_of(listed))
     return _names([{"name": name} for name in names], "name")
 
 

@@ -25,7 +25,8 @@ _PREFIX = "gw1."
 # Prefix of thinking encrypted by OpenAI (Fernet, version 128).
 _ENCRYPTED = "gAAAA"
 # Prefixes of carried state: OpenRouter's `reasoning_details`, and Gemini's signatures with the
-# kind of their part, or whole parts. Anything else is the signature of a server of Anthropic's dialect.
+# kind of their part, or whole parts. Anything else is the signature of a server of Anthropic's
+# dialect.
 DETAILS = "details:"
 # Prefix of carried signatures of Claude, for callers whose dialect has no place for them.
 CLAUDES = "claude:"

@@ -201,13 +201,25 @@ def _list(now: Callable[[], float]) -> Handler:
                 "modelName": model.display_name,
                 "outputModalities": ["TEXT"],
                 "inferenceTypesSupported": ["ON_DEMAND"],
+                "modelLifecycle": {
+                    "status": "LEGACY",
+                    "legacyTime": "2026-05-01T00:00:00Z",
+                    "endOfLifeTime": "2027-03-01T00:00:00Z",
+                },
             }
             for model in LISTED
         ]
         if request.match_info["list"] == "foundation-models":
             return web.json_response({"modelSummaries": models})
         profiles = [
-            {"inferenceProfileId": f"us.{one['modelId']}", "status": "ACTIVE"} for one in models
+            {
+                "inferenceProfileId": f"us.{one['modelId']}",
+                "status": "ACTIVE",
+                "models": [
+                    {"modelArn": f"arn:aws:bedrock:us-east-1::foundation-model/{one['modelId']}"}
+                ],
+            }
+            for one in models
         ]
         return web.json_response({"inferenceProfileSummaries": profiles})
 

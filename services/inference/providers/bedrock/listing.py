@@ -4,13 +4,14 @@ They are listed by another host than that of `bedrock-runtime`. Source: `ListFou
 `ListInferenceProfiles` in the API reference.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from yarl import URL
 
 from services.common import http
 from services.common.settings import Provider as ProviderSettings
+from services.inference.facts.lifecycle import NO_END, ModelLifecycle, lifecycle_of
 from services.inference.providers.protocols import Authorize
 
 MODELS = "foundation-models"
@@ -74,3 +75,25 @@ def names_of(listed: Mapping[str, Any]) -> Iterator[object]:
         match profile:
             case {"inferenceProfileId": name, "status": "ACTIVE"}:
                 yield name
+
+
+def lifecycles_of(lists: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, ModelLifecycle]]:
+    """Yield the models of the lists that end, and their inference profiles, with their dates.
+
+    Args:
+        lists: the list of foundation models, and that of inference profiles.
+    """
+    ends: dict[str, ModelLifecycle] = {}
+    for listed in lists:
+        for model in listed.get("modelSummaries") or ():
+            match model:
+                case {"modelId": str(name), "modelLifecycle": {**dates}}:
+                    if (lifecycle := lifecycle_of(dates)) != NO_END:
+                        ends[name] = lifecycle
+    yield from ends.items()
+    for listed in lists:
+        for profile in listed.get("inferenceProfileSummaries") or ():
+            match profile:
+                case {"inferenceProfileId": str(name), "models": [{"modelArn": str(arn)}, *_]}:
+                    if (lifecycle := ends.get(arn.rpartition("/")[2], NO_END)) != NO_END:
+                        yield name, lifecycle

@@ -146,6 +146,8 @@ def test_searches_are_reserved(uses: dict[str, int], searches: int) -> None:
     assert demand(request, step("dear")).reservation(0).cost_pusd == 5 + 1_000 * searches
     with pytest.raises(GatewayError, match=r"^tools\[0\]: .* the price of a search"):
         demand(request, step("cheap")).reservation(0)
+    googles = GenerateRequest(max_tokens=1, tools=[tool(googleSearch={}), tool(urlContext={})])
+    assert demand(googles, step("dear")).reservation(0).cost_pusd == 5 + 1_000 * 10
 
 
 @pytest.mark.parametrize(
