@@ -14,7 +14,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final
 
-from facade.dialects import anthropic, gemini, interactions, openai, responses
+from facade.dialects import anthropic, gemini, openai, responses
+from facade.dialects.interactions import FIELD_NAMES as INTERACTION_NAMES
+from facade.dialects.interactions import parse_interaction
 from facade.dialects.openai.forwarding import FORWARD_NAMES, parse_forwarded
 from facade.dialects.parsed_request import ParsedRequest, StoredChat
 from facade.dialects.paths import FieldNames, SourceMap
@@ -97,7 +99,7 @@ def _parse_response(held: list[bytes], _: Options, lazily: bool) -> ParsedReques
 
 
 def _parse_interaction(held: list[bytes], _: Options, lazily: bool) -> ParsedRequest:
-    return interactions.parse_interaction(held.pop())
+    return parse_interaction(held.pop())
 
 
 def _parse_generate_content(held: list[bytes], options: Options, lazily: bool) -> ParsedRequest:
@@ -155,7 +157,7 @@ INTERACTIONS: Final = BodyFormat(
     "interactions",
     conversation_pb2.DIALECT_RESPONSES,
     _parse_interaction,
-    interactions.FIELD_NAMES,
+    INTERACTION_NAMES,
     passes_streams=True,
 )
 _GEMINI = conversation_pb2.DIALECT_GEMINI

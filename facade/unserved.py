@@ -59,6 +59,7 @@ _CACHES = (
     "Send the content in each request, and Google caches its beginning by itself; a cache of the "
     "operator's account is named in `cachedContent`, if the operator has set pass_stateful"
 )
+_KEYS = "Give each caller a key of the gateway"
 _FINISHED = "The gateway has no operations of this kind: its own requests end with their answer"
 
 # The same for Google's API. A method after a colon stands for that method of any resource.
@@ -70,7 +71,7 @@ _INSTEAD_AT_GOOGLE = {
     ":predict": "Use POST /v1/images/generations",
     ":predictLongRunning": _PROVIDER,
     "agents": _AGENTS,
-    "auth_tokens": "Give each caller a key of the gateway",
+    "auth_tokens": _KEYS,
     "batches": _BATCHES,
     "cachedContents": _CACHES,
     "corpora": "Name files in requests, or use a memory",
@@ -81,6 +82,7 @@ _INSTEAD_AT_GOOGLE = {
     "fileSearchStores": "Name files in requests, or use a memory",
     "files:register": "Upload the file: POST /upload/v1beta/files",
     "generatedFiles": _PROVIDER,
+    "interactions/*": _KEYS,
     "DELETE models/*": "Models belong to their providers",
     "PATCH models/*": "Models belong to their providers",
     "operations": _FINISHED,

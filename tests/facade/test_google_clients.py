@@ -201,7 +201,6 @@ UNSERVED = (
     ("POST", "/v1beta/cachedContents", "pass_stateful"),
     ("GET", "/v1beta/cachedContents/abc", "pass_stateful"),
     ("POST", "/v1beta/models/openai/echo:batchGenerateContent", "/v1/batches"),
-    ("POST", "/v1beta/interactions", "generateContent"),
     ("POST", "/v1alpha/auth_tokens", "a key of the gateway"),
     ("PATCH", "/v1beta/models/x", "belong to their providers"),
     ("POST", "/upload/v1beta/fileSearchStores/x:uploadToFileSearchStore", "memory"),

@@ -16,7 +16,7 @@ _DATA_URL: Final = re.compile(r"data:([\w.+-]+/[\w.+-]+)?(?:;[\w.+-]+=[^;,]*)*;b
 _TEXTS: Final = ("input_text", "output_text", "text", "summary_text", "reasoning_text")
 _PNG: Final = "image/png"
 # Fields of steps that are written in a delta of the step's own type.
-_WRITTEN: Final = ("arguments", "result", "is_error")
+_WRITTEN: Final[Sequence[str]] = ("arguments", "result", "is_error")
 
 
 def steps_of(item: Mapping[str, Any]) -> list[Json]:

@@ -87,8 +87,8 @@ def lifecycles_of(lists: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, Mod
     for listed in lists:
         for model in listed.get("modelSummaries") or ():
             match model:
-                case {"modelId": str(name), "modelLifecycle": {**dates}}:
-                    if (lifecycle := lifecycle_of(dates)) != NO_END:
+                case {"modelId": str(name), "modelLifecycle": dict()}:
+                    if (lifecycle := lifecycle_of(model["modelLifecycle"])) != NO_END:
                         ends[name] = lifecycle
     yield from ends.items()
     for listed in lists:

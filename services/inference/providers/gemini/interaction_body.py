@@ -39,6 +39,7 @@ _LACKING: Final = {
 _NEEDED: Final = {"candidateCount": "n", "responseLogprobs": "logprobs"}
 _FORMATS: Final = frozenset({"responseMimeType", "responseSchema", "responseJsonSchema"})
 _JSON: Final = "application/json"
+_EMPTY: Final = frozenset({"text", "thought", _SIGNATURE})  # of a part without content
 _MEDIA: Final = ("image", "audio", "video")
 
 
@@ -57,7 +58,7 @@ def interaction_body(body: bytes, call: Call, *, is_streamed: bool) -> bytes:
     made: Json = {"model": call.target.upstream.removeprefix("models/"), "store": False}
     if is_streamed:
         made["stream"] = True
-    made["input"] = [step for one in given.get("contents") or () for step in _steps(one)]
+    made["input"] = [step for one in given.get("contents") or () for step in _steps(one, call)]
     texts = [part.get("text", "") for part in _parts(given.get("systemInstruction"))]
     if texts:
         made["system_instruction"] = "\n\n".join(texts)
@@ -81,7 +82,7 @@ def _parts(content: Mapping[str, Any] | None) -> list[Json]:
     return (content or {}).get("parts") or []
 
 
-def _steps(content: Json) -> Iterator[Json]:
+def _steps(content: Json, call: Call) -> Iterator[Json]:
     """Yield the steps of a content: its texts and media are one, up to the next step."""
     kind = "model_output" if content.get("role") == "model" else "user_input"
     contents: list[Json] = []
@@ -95,6 +96,8 @@ def _steps(content: Json) -> Iterator[Json]:
         yield from others
         if (made := _content(part)) is not None:
             contents.append(made)
+        elif not others and part.keys() - _EMPTY:
+            call.drop("messages[].blocks[].opaque")
     if contents:
         yield {"type": kind, "content": contents}
 
@@ -121,45 +124,57 @@ def _signed(part: Json, *, is_signed: bool) -> Iterator[Json]:
 
 
 def _step(part: Json) -> Iterator[Json]:
-    match part:
-        case {"functionCall": {"name": name, **call}}:
-            made = {"type": "function_call", "name": name, "arguments": call.get("args") or {}}
-            yield made | {"id": call.get("id") or name}
-        case {"functionResponse": {"name": name, **result}}:
-            response = result.get("response") or {}
-            made = {"type": "function_result", "name": name, "call_id": result.get("id") or name}
-            if "error" in response and "output" not in response:
-                made["is_error"] = True
-            media = [one for inner in result.get("parts") or () if (one := _content(inner))]
-            text = {"type": "text", "text": orjson.dumps(response).decode()}
-            yield made | {"result": [text, *media] if media else response}
-        case {"executableCode": {"code": code, **program}}:
-            arguments = {"language": "python", "code": code}
-            call_id = program.get("id") or ""
-            yield {"type": "code_execution_call", "id": call_id, "arguments": arguments}
-        case {"codeExecutionResult": {**result}}:
-            yield {
-                "type": "code_execution_result",
-                "call_id": result.get("id") or "",
-                "result": result.get("output") or "",
-                "is_error": result.get("outcome") != "OUTCOME_OK",
-            }
-        case {"interactionStep": {**step}}:
-            yield step
+    """Yield the step of a part that is one: a call or a result of a function, or of a program."""
+    if call := _object(part, "functionCall"):
+        name = call.get("name")
+        made = {"type": "function_call", "id": call.get("id") or name, "name": name}
+        yield {**made, "arguments": call.get("args") or {}}
+    elif result := _object(part, "functionResponse"):
+        yield _function_result(result)
+    elif program := _object(part, "executableCode"):
+        arguments = {"language": "python", "code": program.get("code") or ""}
+        call_id = program.get("id") or ""
+        yield {"type": "code_execution_call", "id": call_id, "arguments": arguments}
+    elif output := _object(part, "codeExecutionResult"):
+        yield {
+            "type": "code_execution_result",
+            "call_id": output.get("id") or "",
+            "result": output.get("output") or "",
+            "is_error": output.get("outcome") != "OUTCOME_OK",
+        }
+    elif step := _object(part, STEP):
+        yield step
+
+
+def _function_result(result: Json) -> Json:
+    name, response = result.get("name"), result.get("response") or {}
+    made: Json = {"type": "function_result", "name": name, "call_id": result.get("id") or name}
+    if "error" in response and "output" not in response:
+        made["is_error"] = True
+    media = [one for part in result.get("parts") or () if (one := _content(part))]
+    if not media:
+        return {**made, "result": response}
+    text = {"type": "text", "text": orjson.dumps(response).decode()}
+    return {**made, "result": [text, *media]}
+
+
+def _object(part: Json, name: str) -> Json:
+    """Return the object in a field of a part; {} for any other value."""
+    value = part.get(name)
+    return value if isinstance(value, dict) else {}
 
 
 def _content(part: Json) -> Json | None:
-    match part:
-        case {"thought": True}:
-            return None
-        case {"text": str(text)}:
-            return {"type": "text", "text": text} if text else None
-        case {"inlineData": {"mimeType": str(mime), "data": data}}:
-            return {"type": _kind(mime), "mime_type": mime, "data": data}
-        case {"fileData": {"fileUri": uri, **file}}:
-            mime = file.get("mimeType") or ""
-            named = {"mime_type": mime} if mime else {}
-            return {"type": _kind(mime), **named, "uri": uri}
+    """Return the content of a part: its text or its medium; None for any other part."""
+    if text := part.get("text"):
+        return None if part.get("thought") else {"type": "text", "text": text}
+    if blob := _object(part, "inlineData"):
+        mime = str(blob.get("mimeType") or "")
+        return {"type": _kind(mime), "mime_type": mime, "data": blob.get("data")}
+    if file := _object(part, "fileData"):
+        mime = str(file.get("mimeType") or "")
+        named = {"mime_type": mime} if mime else {}
+        return {"type": _kind(mime), **named, "uri": file.get("fileUri")}
     return None
 
 
