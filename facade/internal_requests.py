@@ -11,10 +11,14 @@ from typing import Final, NamedTuple
 from facade.context import Context
 from facade.dispatch import Serve
 from facade.endpoints import ENDPOINTS
-from facade.failures import failed
+from facade.failures import failed, to_gateway_error
 from facade.http.exchange import Exchange
 from facade.http.responses import Response, WholeResponse
+from facade.request_context import authenticate
+from gateway.errors.v1 import errors_pb2
 from services.common.errors import internal
+from services.common.ids import new_request_id
+from services.common.messages.deferred_call import DeferredCall, RenderedCall, deferred_call
 from services.common.process.byte_budget import Charge
 from services.common.text.texts import parse_digits
 
@@ -53,7 +57,12 @@ class InternalRequests:
         self._handlers = {spec.path: spec.handler for spec in ENDPOINTS if spec.method == _POST}
 
     async def post(
-        self, path: str, key: str, headers: Mapping[str, str], body: bytes
+        self,
+        path: str,
+        key: str,
+        headers: Mapping[str, str],
+        body: bytes,
+        deferred: DeferredCall | None = None,
     ) -> InternalResponse:
         """Make a POST request with a JSON body, and return its response, whatever its status.
 
@@ -62,17 +71,18 @@ class InternalRequests:
             key: the key of the caller, or one that stands for it.
             headers: headers, with names in lower case.
             body: the body.
+            deferred: the answer of the provider, if it is known.
         """
         connection = _NoConnection()
-        sent = {**headers, "content-type": "application/json"}
-        exchange = Exchange(self._context, connection, _POST, path, path, sent, body)
-        exchange.checked.api_key = key
+        exchange = self._exchange(connection, path, key, headers, body)
+        deferring = deferred_call.set(deferred)
         response: Response
         try:
             response = await self._serve(exchange, self._handlers[path], needs_key=True)
         except ConnectionError:
             response = failed(exchange, internal())
         finally:
+            deferred_call.reset(deferring)
             connection.release()
         if not isinstance(response, WholeResponse):
             response = failed(exchange, internal())
@@ -87,6 +97,51 @@ class InternalRequests:
             _seconds(response.headers.get("Retry-After")),
             tokens,
         )
+
+    async def render(
+        self, path: str, key: str, headers: Mapping[str, str], body: bytes
+    ) -> RenderedCall | None:
+        """Return what the provider of a POST request is to be sent; the request is not made.
+
+        None if the gateway has to run the request by itself, or if it is invalid. The arguments are
+        those of `post`.
+
+        Raises:
+            GatewayError: rate_limited, a limit of the caller does not admit the request now.
+        """
+        connection = _NoConnection()
+        exchange = self._exchange(connection, path, key, headers, body)
+        exchange.request_id = new_request_id()
+        requests, call = self._context.requests, DeferredCall()
+        deferring = deferred_call.set(call)
+        task = requests.enter(connection)
+        try:
+            await authenticate(exchange)
+            await self._handlers[path](exchange)
+        except Exception as error:
+            failure = to_gateway_error(error, exchange)
+            if call.rendered is None and failure.reason == errors_pb2.REASON_RATE_LIMITED:
+                raise failure from None
+        finally:
+            requests.leave(task, exchange.counted_user)
+            deferred_call.reset(deferring)
+            if exchange.body_charge is not None:
+                exchange.release_body()
+            connection.release()
+        return call.rendered
+
+    def _exchange(
+        self,
+        connection: "_NoConnection",
+        path: str,
+        key: str,
+        headers: Mapping[str, str],
+        body: bytes,
+    ) -> Exchange:
+        sent = {**headers, "content-type": "application/json"}
+        exchange = Exchange(self._context, connection, _POST, path, path, sent, body)
+        exchange.checked.api_key = key
+        return exchange
 
 
 class _NoConnection:
@@ -128,4 +183,8 @@ def _seconds(value: str | None) -> float | None:
 
 
 # Makes a request; `InternalRequests.post`.
-Post = Callable[[str, str, Mapping[str, str], bytes], Awaitable[InternalResponse]]
+Post = Callable[
+    [str, str, Mapping[str, str], bytes, DeferredCall | None], Awaitable[InternalResponse]
+]
+# Renders the call of a provider for a request; `InternalRequests.render`.
+RenderRequest = Callable[[str, str, Mapping[str, str], bytes], Awaitable[RenderedCall | None]]

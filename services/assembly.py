@@ -17,7 +17,7 @@ from services.accounts.change_watch import ChangeWatch
 from services.accounts.delegated import identify_with
 from services.accounts.limits.webhook import signing_key
 from services.accounts.repository import AccountRepository
-from services.batches.execution import Execute
+from services.batches.execution import Execute, Render
 from services.common import settings as settings_module
 from services.common.clock import Clock
 from services.common.grpc.authentication import CachingAuthenticator, Identify
@@ -177,10 +177,10 @@ class Services:
         ]
         return services
 
-    def run_batches(self, execute: Execute) -> None:
-        """Begin to run the requests of batches; `execute` executes each of them."""
+    def run_batches(self, execute: Execute, render: Render) -> None:
+        """Begin to run the requests of batches; see `BatchService.run`."""
         if self._started.batches is not None:
-            self._started.batches.run(execute)
+            self._started.batches.run(execute, render)
 
     def reload(self) -> None:
         """Reload the settings; if they are invalid, log an error and keep the current ones."""

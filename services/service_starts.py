@@ -54,6 +54,7 @@ from services.articles.assembly import ArticleService
 from services.batches import servicer as batches
 from services.batches.assembly import BatchService
 from services.batches.execution import BatchFormats
+from services.batches.provider_calls import NO_PROVIDERS
 from services.common.clock import Clock
 from services.common.grpc.delegated_keys import DelegatedKeys
 from services.common.grpc.server import Server
@@ -75,6 +76,7 @@ from services.inference.files import FileStoreReader
 from services.inference.limits.label_limits import LabelLimits
 from services.inference.limits.limiter import Limiter
 from services.inference.memory.turn_client import TurnClient
+from services.inference.provider_batches import ProviderBatches
 from services.inference.provider_states import servicer as provider_states
 from services.inference.provider_states.servicer import ProviderStates
 from services.inference.provider_states.shared_folder import SharedFolder
@@ -344,6 +346,7 @@ async def _start_inference(shared: Shared, started: Started) -> None:
 
 
 async def _start_batches(shared: Shared, started: Started) -> None:
+    inference = started.inference
     started.batches = BatchService.start(
         shared.settings,
         shared.database,
@@ -362,6 +365,7 @@ async def _start_batches(shared: Shared, started: Started) -> None:
             openai_batches.parse_line,
             openai_batches.render_line,
         ),
+        NO_PROVIDERS if inference is None else ProviderBatches(lambda: inference.engine.routes),
     )
     shared.server.add(
         batches_pb2_grpc.add_BatchServiceServicer_to_server,

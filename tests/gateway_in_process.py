@@ -18,7 +18,7 @@ import aiohttp
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 
-from facade.batch_requests import execute_batch_request
+from facade.batch_requests import execute_batch_request, render_batch_request
 from facade.server import Facade
 from services import SERVICES
 from services.accounts.repository import AccountRepository
@@ -140,7 +140,11 @@ async def running_gateway(
                 telemetry=telemetry,
                 request_log=started.request_log,
             )
-        started.run_batches(partial(execute_batch_request, facade.internal_requests.post))
+        requests = facade.internal_requests
+        started.run_batches(
+            partial(execute_batch_request, requests.post),
+            partial(render_batch_request, requests.render),
+        )
         try:
             url = f"http://127.0.0.1:{facade.port}"
             metrics_url = f"http://127.0.0.1:{facade.metrics_port}"

@@ -6,14 +6,18 @@ import grpc
 from prometheus_client import CollectorRegistry
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from services.batches.execution import BatchCall, BatchFormats, Execute, Execution
+from services.batches.collecting import Collecting
+from services.batches.execution import BatchCall, BatchFormats, Execute, Execution, Render
 from services.batches.file_calls import BatchFiles
 from services.batches.finalizing import Finalizing
 from services.batches.metrics import BatchMetrics
-from services.batches.records import BatchLimits
+from services.batches.provider_calls import NO_PROVIDERS, ProviderBatches
+from services.batches.provider_queue import ProviderQueue
+from services.batches.records import BatchLimits, TaskKind
 from services.batches.repository import BatchRepository
 from services.batches.runner import BatchRunner
 from services.batches.servicer import BatchServicer
+from services.batches.submitting import Submitting
 from services.batches.sweeper import batch_sweeper
 from services.batches.task_queue import TaskQueue
 from services.batches.validation import Validation
@@ -46,7 +50,11 @@ class BatchService:
         reserve: DiskReserve,
         sweeper: Sweeper,
         budget: ByteBudget,
+        at_providers: ProviderQueue,
+        providers: ProviderBatches,
     ) -> None:
+        self._at_providers = at_providers
+        self._providers = providers
         self._budget = budget
         self._sweeper = sweeper
         self._settings = settings.batches
@@ -74,6 +82,7 @@ class BatchService:
         processes: ProcessRegistry | None,
         budget: ByteBudget,
         formats: BatchFormats,
+        providers: ProviderBatches = NO_PROVIDERS,
     ) -> Self:
         """Build the service over a migrated database; `run` begins to run batches.
 
@@ -88,6 +97,7 @@ class BatchService:
             processes: the processes of this machine, if their deaths can be detected.
             budget: limits the bytes that the process holds.
             formats: the endpoints, and the lines of files.
+            providers: the batch services of providers; by default there are none.
         """
         batches = settings.batches
         limits = BatchLimits(
@@ -100,7 +110,7 @@ class BatchService:
             lease_s=batches.lease_s,
         )
         queue = TaskQueue(database, clock, limits.lease_s, processes)
-        repository = BatchRepository(database, clock, limits)
+        repository = BatchRepository(database, clock, limits, lambda: providers.has_any)
         metrics = BatchMetrics(counters)
         files = BatchFiles(channel, keys.to_store)
         every_s = settings.limits.sweep_every_s
@@ -119,10 +129,17 @@ class BatchService:
             reserve,
             sweeper,
             budget,
+            ProviderQueue(database, clock, queue),
+            providers,
         )
 
-    def run(self, execute: Execute) -> None:
-        """Begin to run the requests of batches; `execute` executes each of them."""
+    def run(self, execute: Execute, render: Render) -> None:
+        """Begin to run the requests of batches.
+
+        Args:
+            execute: executes a request.
+            render: renders a request for the batch service of its provider.
+        """
         if not self._settings.enabled:
             return
 
@@ -131,9 +148,27 @@ class BatchService:
             self._metrics.requests.labels(str(execution.status)).inc()
             return execution
 
+        queue, clock, budget = self._queue, self._clock, self._budget
+        at_providers, providers, key_of = self._at_providers, self._providers, self._keys.to_run
+        submitting = Submitting(queue, at_providers, providers, render, key_of, budget, clock)
+        collecting = Collecting(
+            queue,
+            at_providers,
+            providers,
+            execute_counted,
+            key_of,
+            budget,
+            clock,
+            self._settings.provider_poll_every_s,
+        )
         self._runner = BatchRunner(
             self._queue,
-            self._validation,
+            {
+                TaskKind.VALIDATE: self._validation.run,
+                TaskKind.SUBMIT: submitting.run,
+                TaskKind.COLLECT: collecting.run,
+                TaskKind.FINALIZE: self._finalizing.run,
+            },
             self._finalizing,
             execute_counted,
             self._keys.to_run,

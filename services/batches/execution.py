@@ -6,6 +6,7 @@ from typing import Protocol
 
 from gateway.batches.v1.batches_pb2 import BatchError, BatchItem, BatchResult
 from gateway.conversation.v1.conversation_pb2 import Dialect
+from services.common.messages.deferred_call import DeferredCall, RenderedCall
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +20,7 @@ class BatchCall:
         headers: headers of the dialect.
         key: the key of its calls.
         body: its JSON body.
+        deferred: the answer of its provider, if a batch service has it.
     """
 
     batch_id: str
@@ -27,6 +29,7 @@ class BatchCall:
     headers: Mapping[str, str]
     key: str
     body: bytes
+    deferred: DeferredCall | None = None
 
 
 class Execution(Protocol):
@@ -55,6 +58,9 @@ class Execution(Protocol):
 
 # Executes a request, and returns its response, whatever its status.
 Execute = Callable[[BatchCall], Awaitable[Execution]]
+# Returns what the provider of a request is to be sent; None if the gateway has to run it. Raises
+# `rate_limited` if a limit of its caller does not admit it now.
+Render = Callable[[BatchCall], Awaitable[RenderedCall | None]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,8 +51,8 @@ class Finalizing:
     def _limits(self) -> BatchLimits:
         return self._repository.limits
 
-    async def run(self, task: Task) -> None:
-        """End a batch. It may be run again, after a worker that has died.
+    async def run(self, task: Task) -> float:
+        """End a batch; return 0. It may be run again, after a worker that has died.
 
         Raises:
             TaskLostError: another worker holds the task.
@@ -75,6 +75,7 @@ class Finalizing:
         if task.input_file_id:
             await self._queue.delete_rows(task, batch_results)
         await self._queue.remove(task)
+        return 0.0
 
     async def fail(self, task: Task, error: GatewayError) -> bool:
         """Show why the results of a batch cannot be written; return whether that is for its owner.

@@ -40,6 +40,10 @@ class TaskKind(StrEnum):
     """The work of a task."""
 
     VALIDATE = "validate"
+    # Creates batches at providers, of the requests that these can run.
+    SUBMIT = "submit"
+    # Waits for the end of a batch at a provider.
+    COLLECT = "collect"
     RUN = "run"
     FINALIZE = "finalize"
 

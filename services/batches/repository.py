@@ -29,8 +29,14 @@ from services.batches.records import (
     pack_headers,
     too_many_open,
 )
-from services.batches.tables import batch_requests, batch_results, batch_tasks, batches
-from services.batches.task_rows import begin_batch, insert_task, set_finalizing
+from services.batches.tables import (
+    batch_requests,
+    batch_results,
+    batch_tasks,
+    batches,
+    provider_batches,
+)
+from services.batches.task_rows import OWN_WORKERS, begin_batch, insert_task, set_finalizing
 from services.common import ids
 from services.common.clock import Clock
 from services.common.errors import invalid
@@ -69,6 +75,7 @@ class BatchRepository:
         engine: the database.
         clock: the clock.
         limits: the bounds.
+        uses_providers: returns whether requests may be sent to batch services of providers.
         new_id: makes the ids of batches and tasks.
 
     Attributes:
@@ -80,9 +87,11 @@ class BatchRepository:
         engine: AsyncEngine,
         clock: Clock,
         limits: BatchLimits,
+        uses_providers: Callable[[], bool] = lambda: False,
         *,
         new_id: ids.IdGenerator = ids.new_id,
     ) -> None:
+        self._uses_providers = uses_providers
         self._engine = engine
         self._clock = clock
         self._new_id = new_id
@@ -176,9 +185,20 @@ class BatchRepository:
             )
         )
 
+        # They end what providers have begun.
+        at_once = (
+            update(batch_tasks)
+            .where(
+                batch_tasks.c.batch_id == batch_id,
+                batch_tasks.c.kind.in_((TaskKind.SUBMIT, TaskKind.COLLECT)),
+            )
+            .values(not_before_ms=0)
+        )
+
         async def transact(connection: AsyncConnection) -> None:
             # The tasks first, as everywhere.
             await connection.execute(free)
+            await connection.execute(at_once)
             if (await connection.execute(mark)).rowcount:
                 await set_finalizing(connection, batch_id, user_id, now_ms, self._new_id)
 
@@ -226,7 +246,7 @@ class BatchRepository:
                 page = (await connection.execute(sizes.where(batch_results.c.number > last))).all()
             if not page:
                 return
-            first, last = last, _last_within(_BYTES_AT_ONCE, [(row[0], row[1]) for row in page])
+            first, last = last, last_within(_BYTES_AT_ONCE, [(row[0], row[1]) for row in page])
             between = (batch_results.c.number > first, batch_results.c.number <= last)
             async with reading_once(self._engine) as connection:
                 rows = (await connection.execute(query.where(*between))).all()
@@ -261,6 +281,7 @@ class BatchRepository:
             "input_file_id": request.input_file_id,
             "output_file_id": "",
             "error_file_id": "",
+            "own_workers": request.own_workers_only or not self._uses_providers(),
             "output_ttl_s": ttl_s if request.HasField("output_expires_after_s") else None,
             "metadata": request.metadata,
             "headers": pack_headers(request.headers),
@@ -314,6 +335,7 @@ async def insert_requests(
                 "number": first + start + place,
                 "custom_id": item.custom_id,
                 "body": item.body,
+                "provider_batch_id": OWN_WORKERS,
             }
             for place, item in enumerate(items[start : start + _AT_ONCE])
         ]
@@ -347,6 +369,8 @@ async def delete_some(
         for table in (batch_requests, batch_results):
             if count := await delete_rows(connection, table, batch_id):
                 return count
+        at_providers = provider_batches.c.batch_id == batch_id
+        await connection.execute(delete(provider_batches).where(at_providers))
         await connection.execute(delete(batches).where(batches.c.id == batch_id))
         if on_deleted is not None:
             await on_deleted(connection)
@@ -367,7 +391,7 @@ async def delete_rows(connection: AsyncConnection, table: Table, batch_id: str) 
     return (await connection.execute(some)).rowcount
 
 
-def _last_within(max_bytes: int, sizes: Sequence[tuple[int, int]]) -> int:
+def last_within(max_bytes: int, sizes: Sequence[tuple[int, int]]) -> int:
     """Return the number of the last of some results that have `max_bytes` together, or one."""
     last, total = sizes[0]
     for number, size in sizes[1:]:

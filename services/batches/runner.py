@@ -6,7 +6,7 @@ in this process wakes it.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextvars import Context
 
 from services.batches.execution import Execute
@@ -16,7 +16,6 @@ from services.batches.records import TaskKind, TaskLostError
 from services.batches.slots import RequestSlots
 from services.batches.task_queue import Task, TaskQueue
 from services.batches.task_run import TaskRun
-from services.batches.validation import Validation
 from services.common.clock import Clock
 from services.common.errors import GatewayError
 from services.common.process.byte_budget import ByteBudget
@@ -24,11 +23,20 @@ from services.common.storage.leased_rows import LeaseRenewer, wait_briefly
 
 # Seconds between two looks into the queue.
 _POLL_S = 2.0
-# Tasks that run no requests, at a time.
+_RUN = (TaskKind.RUN,)
+# Tasks that run no requests, at a time, by group.
+_GROUPS = (
+    (TaskKind.VALIDATE, TaskKind.FINALIZE),
+    (TaskKind.SUBMIT, TaskKind.COLLECT),
+)
 _OTHERS = 2
 # Seconds until a task that has failed is run again, and if its owner has to do something first.
 _AGAIN_S = 5.0
 _OWNER_AGAIN_S = 60.0
+
+# Runs a task; returns the seconds after which it is run again, 0 if it is done. Raises
+# TaskLostError, and GatewayError if the task can be run again.
+RunTask = Callable[[Task], Awaitable[float]]
 
 log = logging.getLogger(__name__)
 
@@ -38,7 +46,7 @@ class BatchRunner:
 
     Args:
         queue: the tasks.
-        validation: validates batches.
+        others: the tasks that run no requests, by kind.
         finalizing: ends batches.
         execute: executes a request.
         key_of: returns the key of the calls for requests, by the id of the user's key.
@@ -52,7 +60,7 @@ class BatchRunner:
     def __init__(
         self,
         queue: TaskQueue,
-        validation: Validation,
+        others: Mapping[TaskKind, RunTask],
         finalizing: Finalizing,
         execute: Execute,
         key_of: Callable[[str], str],
@@ -63,7 +71,7 @@ class BatchRunner:
         metrics: BatchMetrics,
     ) -> None:
         self._queue = queue
-        self._validation = validation
+        self._run_kind = others
         self._finalizing = finalizing
         self._execute = execute
         self._key_of = key_of
@@ -74,7 +82,7 @@ class BatchRunner:
         self._slots = RequestSlots(max_running, max_of_user, self.wake)
         self._renewer = LeaseRenewer(self._renew, queue.lease_s)
         self._runs: dict[str, TaskRun] = {}
-        self._others: set[asyncio.Task[None]] = set()
+        self._others: tuple[set[asyncio.Task[None]], ...] = tuple(set() for _ in _GROUPS)
         self._running: set[asyncio.Task[None]] = set()
         # Without the variables of what starts it.
         self._loop = asyncio.create_task(self._work(), context=Context())
@@ -103,7 +111,7 @@ class BatchRunner:
             await asyncio.wait(set(self._running), timeout=within_s)
         for run in list(self._runs.values()):
             run.interrupt()
-        for other in list(self._others):
+        for other in [other for group in self._others for other in group]:
             other.cancel()
         await asyncio.gather(*self._running, return_exceptions=True)
         await self._renewer.close()
@@ -122,15 +130,16 @@ class BatchRunner:
 
     async def _claim(self) -> bool:
         """Claim a task and start it; return whether there was one."""
-        if len(self._others) < _OTHERS and (task := await self._queue.claim(runs=False)):
-            self._start(task, self._run_other(task), self._others)
-            return True
+        for kinds, running in zip(_GROUPS, self._others, strict=True):
+            if len(running) < _OTHERS and (task := await self._queue.claim(kinds)):
+                self._start(task, self._run_other(task), running)
+                return True
         if not self._slots.has_room:
             return False
         # First those of users who have none here, so that nobody waits for the batches of another.
-        task = await self._queue.claim(runs=True, except_users=list(self._slots.users))
+        task = await self._queue.claim(_RUN, list(self._slots.users))
         if task is None and self._slots.users:
-            task = await self._queue.claim(runs=True, except_users=list(self._slots.supplied_users))
+            task = await self._queue.claim(_RUN, list(self._slots.supplied_users))
         if task is None:
             return False
         run = TaskRun(
@@ -172,10 +181,7 @@ class BatchRunner:
         self._renewer.add(task.id, current.cancel)
         delay_s = 0.0
         try:
-            if task.kind is TaskKind.VALIDATE:
-                await self._validation.run(task)
-            else:
-                await self._finalizing.run(task)
+            delay_s = await self._run_kind[task.kind](task)
             return
         except TaskLostError:
             return

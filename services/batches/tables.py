@@ -7,6 +7,7 @@ has a lease that has ended (`ends_at_ms` 0).
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     Column,
     ForeignKey,
     Index,
@@ -35,6 +36,7 @@ batches = Table(
     Column("output_file_id", String(64), nullable=False),
     Column("error_file_id", String(64), nullable=False),
     Column("output_ttl_s", BigInteger),
+    Column("own_workers", Boolean, nullable=False),
     Column("metadata", LargeBinary, nullable=False),
     Column("headers", LargeBinary, nullable=False),
     Column("errors", LargeBinary, nullable=False),
@@ -64,6 +66,8 @@ batch_requests = Table(
     Column("number", Integer, nullable=False),
     Column("custom_id", String(512), nullable=False),
     Column("body", LargeBinary, nullable=False),
+    # The batch at a provider that it is or was part of; "" for the gateway's own workers.
+    Column("provider_batch_id", String(64), nullable=False),
     PrimaryKeyConstraint("batch_id", "number"),
 )
 
@@ -80,7 +84,24 @@ batch_results = Table(
     PrimaryKeyConstraint("batch_id", "number"),
 )
 
-# A task that runs requests has `size` of them, from number `first` on.
+# A batch of requests at a provider. `task_id` is the task that creates it; `provider_id` is ""
+# until that is done.
+provider_batches = Table(
+    "provider_batches",
+    metadata,
+    Column("id", String(64), primary_key=True),
+    Column("batch_id", String(64), ForeignKey("batches.id"), nullable=False),
+    Column("task_id", String(64), nullable=False),
+    Column("provider", String(256), nullable=False),
+    Column("model", String(1024), nullable=False),
+    Column("provider_id", String(256), nullable=False),
+    Column("created_at_ms", BigInteger, nullable=False),
+    Index("ix_provider_batches_batch_id", "batch_id"),
+    Index("ix_provider_batches_task_id", "task_id"),
+)
+
+# A task that runs or submits requests has those of its provider batch among `size` of them, from
+# number `first` on.
 batch_tasks = Table(
     "batch_tasks",
     metadata,
@@ -90,6 +111,7 @@ batch_tasks = Table(
     Column("kind", String(16), nullable=False),
     Column("first", Integer, nullable=False),
     Column("size", Integer, nullable=False),
+    Column("provider_batch_id", String(64), nullable=False),
     Column("not_before_ms", BigInteger, nullable=False),
     Column("holder", String(64), nullable=False),
     Column("ends_at_ms", BigInteger, nullable=False),

@@ -85,7 +85,10 @@ class Task:
         has_ended: whether it has ended, and only its rows are to be deleted.
         has_unbegun: whether requests have results that say so.
         total: the number of its requests.
-        requests: those of this task that have no result yet.
+        first: the number of the first request of this task.
+        size: how many there may be from that on.
+        provider_batch_id: the provider batch of its requests, or "".
+        requests: those that have no result yet, of a task that runs them.
     """
 
     id: str
@@ -106,6 +109,9 @@ class Task:
     has_ended: bool
     has_unbegun: bool
     total: int
+    first: int
+    size: int
+    provider_batch_id: str
     requests: Sequence[ClaimedRequest] = field(default=(), repr=False)
 
 
@@ -157,19 +163,21 @@ class TaskQueue:
         query = (
             select(func.count(), func.min(batches.c.created_at_ms))
             .select_from(batch_tasks.join(batches, batches.c.id == batch_tasks.c.batch_id))
-            .where(self._rows.has_expired())
+            # Those that wait for providers have nothing to do.
+            .where(self._rows.has_expired(), batch_tasks.c.kind != TaskKind.COLLECT)
         )
         async with reading_once(self._engine) as connection:
             count, oldest_ms = (await connection.execute(query)).one()
         return QueueState(count, oldest_ms)
 
-    async def claim(self, *, runs: bool, except_users: Collection[str] = ()) -> Task | None:
-        """Claim the first free task: one that runs requests, or any other; None without one.
+    async def claim(
+        self, kinds: Collection[TaskKind], except_users: Collection[str] = ()
+    ) -> Task | None:
+        """Claim the first free task of some kinds; None without one.
 
         Tasks of the users in `except_users` are left to others.
         """
-        is_run = batch_tasks.c.kind == TaskKind.RUN
-        which = [self._is_claimable(), is_run if runs else batch_tasks.c.kind != TaskKind.RUN]
+        which = [self._is_claimable(), batch_tasks.c.kind.in_(kinds)]
         if except_users:
             which.append(batch_tasks.c.user_id.not_in(except_users))
         first = (
@@ -193,6 +201,7 @@ class TaskQueue:
             batch = (
                 await connection.execute(select(batches).where(batches.c.id == claimed.batch_id))
             ).one()
+            runs = claimed.kind == TaskKind.RUN
             requests = await _requests(connection, claimed) if runs else ()
             return Task(
                 id=claimed.id,
@@ -213,6 +222,9 @@ class TaskQueue:
                 has_ended=batch.ended_at_ms > 0,
                 has_unbegun=batch.cancelled + batch.expired > 0,
                 total=batch.total,
+                first=claimed.first,
+                size=claimed.size,
+                provider_batch_id=claimed.provider_batch_id,
                 requests=requests,
             )
 
@@ -272,7 +284,7 @@ class TaskQueue:
         """
 
         async def transact(connection: AsyncConnection) -> None:
-            await self._check_held(connection, task, is_done=is_done)
+            await self.check_held(connection, task, is_done=is_done)
             if results:
                 await execute_many(connection, _INSERT_RESULT, result_rows(task.batch_id, results))
             # Even without results: it locks the row of the batch.
@@ -294,7 +306,7 @@ class TaskQueue:
         """
 
         async def transact(connection: AsyncConnection) -> None:
-            await self._check_held(connection, task, is_done=True)
+            await self.check_held(connection, task, is_done=True)
             now_ms = self._clock.now_ms()
             await begin_batch(connection, task.batch_id, task.user_id, total, now_ms, self._new_id)
 
@@ -308,7 +320,7 @@ class TaskQueue:
         """
 
         async def transact(connection: AsyncConnection) -> None:
-            await self._check_held(connection, task, is_done=False)
+            await self.check_held(connection, task, is_done=False)
             await execute_many(connection, _INSERT_REQUEST, rows)
 
         await write(self._engine, transact)
@@ -321,7 +333,7 @@ class TaskQueue:
         """
 
         async def transact(connection: AsyncConnection) -> int:
-            await self._check_held(connection, task, is_done=False)
+            await self.check_held(connection, task, is_done=False)
             return await delete_rows(connection, table, task.batch_id)
 
         while await write(self._engine, transact):
@@ -353,7 +365,7 @@ class TaskQueue:
         names = ["batch_id", "number", "custom_id", "outcome", "status", "request_id", "body"]
 
         async def transact(connection: AsyncConnection) -> int:
-            await self._check_held(connection, task, is_done=False)
+            await self.check_held(connection, task, is_done=False)
             inserted = await connection.execute(insert(batch_results).from_select(names, missing))
             if inserted.rowcount:
                 column = batches.c[COUNTS[outcome]]
@@ -376,7 +388,7 @@ class TaskQueue:
         """
 
         async def transact(connection: AsyncConnection) -> None:
-            await self._check_held(connection, task, is_done=is_done)
+            await self.check_held(connection, task, is_done=is_done)
             await connection.execute(
                 update(batches).where(batches.c.id == task.batch_id).values(values)
             )
@@ -391,11 +403,11 @@ class TaskQueue:
         """
 
         async def transact(connection: AsyncConnection) -> None:
-            await self._check_held(connection, task, is_done=True)
+            await self.check_held(connection, task, is_done=True)
 
         await write(self._engine, transact)
 
-    async def _check_held(self, connection: AsyncConnection, task: Task, *, is_done: bool) -> None:
+    async def check_held(self, connection: AsyncConnection, task: Task, *, is_done: bool) -> None:
         """Lock a task and, if it is done, remove it.
 
         Raises:
@@ -429,6 +441,7 @@ async def _requests(
             batch_requests.c.batch_id == claimed.batch_id,
             batch_requests.c.number >= claimed.first,
             batch_requests.c.number < claimed.first + claimed.size,
+            batch_requests.c.provider_batch_id == claimed.provider_batch_id,
             ~has_result(),
         )
         .order_by(batch_requests.c.number)

@@ -1,16 +1,22 @@
 """The rows of tasks of batches; each function works in the caller's transaction."""
 
-from sqlalchemy import and_, exists, insert, select, update
+from collections.abc import Iterable
+
+from sqlalchemy import ColumnElement, and_, exists, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from services.batches.records import State, TaskKind
-from services.batches.tables import batch_tasks, batches
+from services.batches.tables import batch_requests, batch_tasks, batches
 from services.common import ids
 from services.common.storage.database import execute_many
 
 # Requests of a task: few enough to be run again after the death of a worker, and enough that
 # claiming them costs next to nothing.
 TASK_SIZE = 50
+# Requests of a task that submits them to providers.
+SUBMITTED_SIZE = 5_000
+# In place of a provider batch's id: the gateway's own workers run the requests.
+OWN_WORKERS = ""
 _PREFIX = "task_"
 _INSERT = insert(batch_tasks)
 
@@ -32,13 +38,48 @@ async def insert_tasks(
     user_id: str,
     total: int,
     new_id: ids.IdGenerator,
+    *,
+    submits: bool,
 ) -> None:
-    """Insert the tasks that run the requests of a batch."""
+    """Insert the tasks that submit the requests of a batch to providers, or run them."""
+    kind, size = (TaskKind.SUBMIT, SUBMITTED_SIZE) if submits else (TaskKind.RUN, TASK_SIZE)
     rows = [
-        _row(batch_id, user_id, TaskKind.RUN, first, min(TASK_SIZE, total - first), new_id)
-        for first in range(0, total, TASK_SIZE)
+        _row(batch_id, user_id, kind, first, min(size, total - first), new_id)
+        for first in range(0, total, size)
     ]
     await execute_many(connection, _INSERT, rows)
+
+
+async def insert_runs(
+    connection: AsyncConnection,
+    batch_id: str,
+    user_id: str,
+    provider_batch_id: str,
+    which: ColumnElement[bool],
+    new_id: ids.IdGenerator,
+) -> None:
+    """Insert tasks that run the requests which `which` selects, all of one provider batch."""
+    number = batch_requests.c.number
+    query = select(number - number % TASK_SIZE).where(which).distinct()
+    starts: Iterable[int] = sorted((await connection.scalars(query)).all())
+    rows = [
+        _row(batch_id, user_id, TaskKind.RUN, first, TASK_SIZE, new_id, provider_batch_id)
+        for first in starts
+    ]
+    if rows:
+        await execute_many(connection, _INSERT, rows)
+
+
+async def insert_collecting(
+    connection: AsyncConnection,
+    batch_id: str,
+    user_id: str,
+    provider_batch_id: str,
+    new_id: ids.IdGenerator,
+) -> None:
+    """Insert the task that waits for the end of a provider batch."""
+    row = _row(batch_id, user_id, TaskKind.COLLECT, 0, 0, new_id, provider_batch_id)
+    await connection.execute(_INSERT, row)
 
 
 async def begin_batch(
@@ -54,10 +95,12 @@ async def begin_batch(
         update(batches)
         .where(batches.c.id == batch_id)
         .values(state=State.IN_PROGRESS, total=total, started_at_ms=now_ms, deleted_at_ms=0)
-        .returning(batches.c.cancelling_at_ms)
+        .returning(batches.c.cancelling_at_ms, batches.c.own_workers)
     )
-    if not await connection.scalar(change):
-        await insert_tasks(connection, batch_id, user_id, total, new_id)
+    row = (await connection.execute(change)).one()
+    if not row.cancelling_at_ms:
+        submits = not row.own_workers
+        await insert_tasks(connection, batch_id, user_id, total, new_id, submits=submits)
         return
     # It has been cancelled meanwhile, and there is nothing to be run.
     await set_finalizing(connection, batch_id, user_id, now_ms, new_id)
@@ -77,7 +120,7 @@ async def set_finalizing(
     """
     is_left = exists().where(
         batch_tasks.c.batch_id == batch_id,
-        batch_tasks.c.kind.in_((TaskKind.RUN, TaskKind.VALIDATE)),
+        batch_tasks.c.kind != TaskKind.FINALIZE,
     )
     if await connection.scalar(select(is_left)):
         return
@@ -96,6 +139,7 @@ def _row(
     first: int,
     size: int,
     new_id: ids.IdGenerator,
+    provider_batch_id: str = OWN_WORKERS,
 ) -> dict[str, object]:
     return {
         "id": new_id(_PREFIX),
@@ -104,6 +148,7 @@ def _row(
         "kind": kind,
         "first": first,
         "size": size,
+        "provider_batch_id": provider_batch_id,
         "not_before_ms": 0,
         "holder": "",
         "ends_at_ms": 0,

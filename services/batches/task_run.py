@@ -149,7 +149,7 @@ class TaskRun:
         finally:
             if is_waiting:
                 self._slots.add_waiting(user_id, -1)
-        self._results.append(_result(request, execution))
+        self._results.append(result_of(request, execution))
 
     async def _executed(self, request: ClaimedRequest) -> Execution:
         """Execute a request once; a failure of the gateway is a response, too."""
@@ -197,7 +197,8 @@ class _Failure(NamedTuple):
     tokens: tuple[int, int, int] = (0, 0, 0)
 
 
-def _result(request: ClaimedRequest, execution: Execution) -> RequestResult:
+def result_of(request: ClaimedRequest, execution: Execution) -> RequestResult:
+    """Return the result of a request, to be stored."""
     is_success = execution.status < 300
     outcomes = (BatchOutcome.BATCH_OUTCOME_ERRORED, BatchOutcome.BATCH_OUTCOME_SUCCEEDED)
     return RequestResult(

@@ -10,6 +10,7 @@ from services.batches.file_calls import BatchFiles
 from services.batches.records import MAX_ERRORS, BatchLimits, State, pack_errors
 from services.batches.tables import batch_requests
 from services.batches.task_queue import Task, TaskQueue
+from services.batches.task_rows import OWN_WORKERS
 from services.common.clock import Clock
 from services.common.errors import GatewayError
 from services.common.process.offload import offload_if
@@ -60,8 +61,8 @@ class Validation:
         self._limits = limits
         self._clock = clock
 
-    async def run(self, task: Task) -> None:
-        """Store the requests of a batch and begin to run them, or let it fail.
+    async def run(self, task: Task) -> float:
+        """Store the requests of a batch and begin to run them, or let it fail; return 0.
 
         It may be run again, after a worker that has died.
 
@@ -80,7 +81,7 @@ class Validation:
             total, errors = 0, [_of_file(error)]
         if not errors:
             await self._queue.begin(task, total)
-            return
+            return 0.0
         await self._queue.delete_rows(task, batch_requests)
         now_ms = self._clock.now_ms()
         failed = {
@@ -90,6 +91,7 @@ class Validation:
             "deleted_at_ms": now_ms + int(self._limits.retention_s * 1000),
         }
         await self._queue.set_batch(task, failed, is_done=True)
+        return 0.0
 
     async def _read(self, task: Task) -> tuple[int, list[BatchError]]:
         """Store the requests of the input file; return their number, and the errors in it.
@@ -178,6 +180,7 @@ def _row(task: Task, number: int, item: BatchItem) -> Mapping[str, Any]:
         "number": number,
         "custom_id": item.custom_id,
         "body": item.body,
+        "provider_batch_id": OWN_WORKERS,
     }
 
 

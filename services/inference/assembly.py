@@ -423,6 +423,7 @@ class Inference:
             providers=registry.build(everyone, connections, self._converter, self._answering_urls),
             responses=registry.build_responses(everyone, connections, self._unsupported_urls),
             messages=registry.build_messages(everyone, connections),
+            batches=registry.build_batches(everyone, connections),
             roles=self._settings.roles,
             web=self._web_tools(),
         )

@@ -5,8 +5,9 @@ from typing import Protocol
 
 from gateway.conversation.v1.conversation_pb2 import Dialect, Usage
 from gateway.inference.v1.inference_pb2 import Event
-from services.common.errors import UpstreamError
+from services.common.errors import UpstreamError, unsupported
 from services.common.grpc.dialect_headers import of_answer
+from services.common.messages.deferred_call import DeferredCall
 from services.common.messages.passthrough_answer import AnswerRoute, PassthroughAnswer, TokenCounts
 from services.inference.answer_facts import AnswerFacts
 from services.inference.providers.base import Call
@@ -78,6 +79,18 @@ class Attempt:
         self.usage: Usage | TokenCounts | None = None
         self.is_done = False
         self.stream = call.stream
+
+    def defer(self, deferred: DeferredCall | None) -> None:
+        """Let a batch service make the call in place of the HTTP request, unless it is None.
+
+        Raises:
+            GatewayError: unsupported, the answer has to be streamed.
+        """
+        if deferred is None:
+            return
+        if self.stream:
+            raise unsupported("model", "model: no batch service runs this request")
+        self.call.deferred = deferred
 
     def apply_filters(self, batch: Batch) -> Batch:
         """Apply the filters to a batch; return the resulting events, possibly none."""

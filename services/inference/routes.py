@@ -16,6 +16,7 @@ from services.common.settings import Roles
 from services.inference.models.routing import Models
 from services.inference.pricing.costs import Costs, unknown_costs
 from services.inference.providers.base import Provider
+from services.inference.providers.batches import BatchApi
 from services.inference.tools.running import WebTools
 
 
@@ -78,6 +79,7 @@ class Routes:
         models: the models that callers can name.
         providers: the providers by name, and their further adapters; see `Target.adapter`.
         costs: the prices of models.
+        batches: the batch services of providers, by the provider's name.
         servers: the attributes of the providers' servers in spans, by provider.
         responses: additional adapters of providers, for requests of the dialect of responses.
         messages: adapters in place of the usual ones, for requests of Anthropic's dialect.
@@ -92,6 +94,7 @@ class Routes:
     responses: Mapping[str, ResponsesAdapter] = field(default_factory=dict)
     messages: Mapping[str, Provider] = field(default_factory=dict)
     costs: Costs = field(default_factory=unknown_costs)
+    batches: Mapping[str, BatchApi] = field(default_factory=dict)
     servers: Mapping[str, Mapping[str, str | int]] = field(default_factory=dict)
 
     @cached_property

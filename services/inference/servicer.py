@@ -8,9 +8,11 @@ from typing import Any
 import grpc
 
 from gateway.accounts.v1.limits_pb2 import SubjectLimits
+from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1 import inference_pb2, inference_pb2_grpc
-from services.common.errors import model_not_found
+from services.common.errors import GatewayError, model_not_found
 from services.common.grpc.authentication import caller
+from services.common.messages.deferred_call import DeferredCall, deferred_call
 from services.common.messages.large_request import LargeRequest
 from services.common.messages.lazy_request import LazyRequest
 from services.inference import embeddings, forwarding, tasks
@@ -23,6 +25,7 @@ from services.inference.offload import mark, offload, parse_large
 from services.inference.response_cache import directives
 from services.inference.response_cache.cached_answers import CachedAnswers, DirectedAnswers
 from services.inference.response_cache.directives import CacheDirectives
+from services.inference.run import deferred
 from services.inference.run.engine import Engine
 from services.inference.stream.batches import EventBatch, OnBatch, observed
 from services.inference.stream.filters import Batch
@@ -68,6 +71,8 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
             request = await parse_large(request)
         answers = self._answers_to(request, context)
         limits = caller.get().limits if self._labels is None else await self._begin(context)
+        if (call := deferred_call.get()) is not None:
+            return await self._answer_deferred(request, limits, call)
         if not limits:
             return await answers.answer(request)
         with await self._limiter.begin(limits, request) as limited:
@@ -83,6 +88,7 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
         """Yield the events of an answer in `EventBatch`es; see `CallContext.write_all`."""
         if isinstance(request, LargeRequest):
             request = await parse_large(request)
+        _check_not_deferred()
         answers = self._answers_to(request, context)
         limits = caller.get().limits if self._labels is None else await self._begin(context)
         limited = await self._limiter.begin(limits, request) if limits else None
@@ -124,6 +130,7 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
         context: grpc.aio.ServicerContext[Any, Any],
     ) -> inference_pb2.EmbedResponse:
         """Return the embeddings of texts."""
+        _check_not_deferred()
         limits = caller.get().limits if self._labels is None else await self._begin(context)
         if not limits:
             return await embeddings.embed(self._engine, request)
@@ -139,6 +146,7 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
         context: grpc.aio.ServicerContext[Any, Any],
     ) -> AsyncGenerator[Any, None]:
         """Yield the events of the answer to a request that is no conversation."""
+        _check_not_deferred()
         limits = caller.get().limits if self._labels is None else await self._begin(context)
         forwarding.check(request)
         forwarding.check_served(self._engine, request)
@@ -194,6 +202,32 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
             return self._engine
         return DirectedAnswers(self._cache, _directives(context))
 
+    async def _answer_deferred(
+        self,
+        request: inference_pb2.GenerateRequest | LazyRequest,
+        limits: Sequence[SubjectLimits],
+        call: DeferredCall,
+    ) -> Any:
+        """Return the answer of a batch service; without one, render the call of the provider.
+
+        Raises:
+            GatewayError: cancelled, the call has been rendered; unsupported, the gateway has to run
+                the request; else as `Generate`.
+        """
+        inner = request.request if isinstance(request, LazyRequest) else request
+        if inner.HasField("compaction"):
+            raise deferred.not_deferred()
+        if call.answer is None:
+            with await self._limiter.begin(limits, request) if limits else _UNLIMITED:
+                call.rendered = await deferred.render(self._engine, request)
+            raise GatewayError(errors_pb2.REASON_CANCELLED, "the call has been rendered")
+        limited = self._limiter.begin_answered(limits) if limits else None
+        with limited or _UNLIMITED:
+            answer = await deferred.read_answer(self._engine, request, call)
+            if limited is not None:
+                limited.add_answer(answer)
+            return answer
+
     async def _begin(self, context: grpc.aio.ServicerContext[Any, Any]) -> Sequence[SubjectLimits]:
         """Set the labels of the current task's request; return the limits that apply to it.
 
@@ -217,6 +251,12 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
         priced = inference_pb2.Model(prices=prices)
         priced.MergeFrom(model)
         return priced
+
+
+def _check_not_deferred() -> None:
+    """Raise an error for a request that a batch service would have to run, but cannot."""
+    if deferred_call.get() is not None:
+        raise deferred.not_deferred()
 
 
 def _send_batch(send: Send, batch: Batch) -> bool:

@@ -3,7 +3,7 @@
 import asyncio
 from functools import partial
 
-from facade.batch_requests import execute_batch_request
+from facade.batch_requests import execute_batch_request, render_batch_request
 from facade.server import Facade
 from services import SERVICES
 from services.assembly import Services
@@ -69,7 +69,11 @@ async def run_worker(
     except OSError as error:
         lifecycle.fail(f"server: {error}")
 
-    services.run_batches(partial(execute_batch_request, facade.internal_requests.post))
+    requests = facade.internal_requests
+    services.run_batches(
+        partial(execute_batch_request, requests.post),
+        partial(render_batch_request, requests.render),
+    )
 
     def reload() -> None:
         services.reload()

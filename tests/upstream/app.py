@@ -8,6 +8,7 @@ It has the paths of `services.sandbox.server`, and these:
 /model/{id}/…         Bedrock's Converse and InvokeModel, for signed requests
 /openai/…, /anthropic/…  Azure
 /v1/projects/…        Vertex AI, for requests with a token
+/v1/files, /v1/batches, /v1/messages/batches  batch services
 GET /sandbox/log     the latest requests, credentials redacted
 DELETE /sandbox/log  clears them
 GET /sandbox/live    numbers of open and of aborted requests
@@ -45,6 +46,7 @@ from tests.upstream import (
     responses_rules,
 )
 from tests.upstream.azure_paths import add_azure
+from tests.upstream.batch_services import BatchServices, add_batch_services
 from tests.upstream.bedrock.app import add_bedrock
 from tests.upstream.checks import Check, Checks, load_checks
 from tests.upstream.imitations import (
@@ -82,6 +84,7 @@ def create_app(
     personalities: Sequence[Personality] = PERSONALITIES,
     tokens: Tokens | None = None,
     account: ServiceAccount | None = None,
+    batch_services: BatchServices | None = None,
 ) -> web.Application:
     """Build the application. Run it with handler cancellation, to detect aborted requests.
 
@@ -93,6 +96,7 @@ def create_app(
         personalities: the emulated providers, besides the makers of the APIs.
         tokens: the access tokens that clouds accept; issued by the application too.
         account: the service account of Google that gets some; by default one without a key.
+        batch_services: what the batch services do; by default they run all requests.
     """
     app = web.Application(client_max_size=server.MAX_BODY_BYTES)
     add_log(app, RequestLog() if log is None else log)
@@ -105,6 +109,7 @@ def create_app(
         app.router, handlers, "", made.responses(USUAL), made.counting_responses(USUAL)
     )
     server.add_anthropic(app.router, handlers, "", messages, made.counting(USUAL))
+    made.add_batches(app, batch_services or BatchServices())
     server.add_models(app.router, handlers, "", chat, messages)
     made.add_gemini(app, handlers, GOOGLE)
     add_bedrock(app, handlers, new_id, now, made.of_claude(), made.checks.betas)
@@ -139,7 +144,7 @@ def create_app(
 @web.middleware
 async def _check_form(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Refuse a transcription with unknown fields."""
-    if request.content_type == "multipart/form-data":
+    if request.path.endswith("/audio/transcriptions"):
         unknown = (await request.post()).keys() - _FORM_FIELDS
         if unknown:
             error = SandboxError("invalid", 400, f"Unknown fields: {sorted(unknown)}")
@@ -184,6 +189,16 @@ class _Made:
         return ImitatedMessages(
             self.new_id, checks.messages, checks.beta_messages, checks.betas, personality
         )
+
+    def add_batches(self, app: web.Application, services: BatchServices) -> None:
+        """Add the batch services."""
+        dialects: Mapping[str, Dialect] = {
+            "/v1/chat/completions": self.chat(USUAL),
+            "/v1/responses": self.responses(USUAL),
+            "/v1/messages": self.messages(USUAL),
+        }
+        check = self.checks.openai_batches
+        add_batch_services(app, services, dialects, check, self.new_id, self.now)
 
     def add_gemini(self, app: web.Application, handlers: Server, personality: Personality) -> None:
         """Add Google's API as a deployment has it."""

@@ -65,6 +65,7 @@ class Checks:
     count_tokens: Check
     beta_messages: Check
     beta_count_tokens: Check
+    openai_batches: Check
     betas: frozenset[str]
 
 
@@ -84,6 +85,7 @@ def load_checks() -> Checks:
     from anthropic.types import message_create_params as messages
     from anthropic.types.beta import message_count_tokens_params as beta_count_tokens
     from anthropic.types.beta import message_create_params as beta_messages
+    from openai.types import batch_create_params as openai_batches
     from openai.types import embedding_create_params as embeddings
     from openai.types.chat import completion_create_params as chat
     from openai.types.responses import input_token_count_params as count_input_tokens
@@ -116,6 +118,7 @@ def load_checks() -> Checks:
         beta_count_tokens=_when_needed(
             lambda: check_of(beta_count_tokens.MessageCountTokensParams)
         ),
+        openai_batches=_when_needed(lambda: check_of(openai_batches.BatchCreateParams)),
         betas=frozenset(_values(betas.AnthropicBetaParam)),
     )
 

@@ -5,7 +5,7 @@ Source: Anthropic's API reference, "Message Batches".
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import msgspec
 import orjson
@@ -52,6 +52,11 @@ class MessageBatchBody(BaseModel):
     model_config = ConfigDict(extra="allow", defer_build=True)
 
     requests: list[BatchRequest] = Field(min_length=1)
+    native: Literal["auto", "off"] | None = Field(
+        None,
+        description="off: the gateway runs the requests by itself, at once and at the usual price, "
+        "even if their provider has a batch service.",
+    )
 
 
 class _Request(msgspec.Struct):
@@ -63,6 +68,7 @@ class _Request(msgspec.Struct):
 
 class _BatchBody(msgspec.Struct):
     requests: list[_Request]
+    native: Literal["auto", "off"] | None = None
 
 
 class _Params(msgspec.Struct):
@@ -82,14 +88,18 @@ def parse_batch(held: list[bytes]) -> CreateBatchRequest:
         GatewayError: invalid, naming the field.
     """
     try:
-        requests = _BODY.decode(held.pop()).requests
+        body = _BODY.decode(held.pop())
     except msgspec.ValidationError as error:
         raise _wrong_field(error) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise invalid("body", "body: must be JSON") from None
+    requests, is_own = body.requests, body.native == "off"
+    del body
     if not requests:
         raise invalid("requests", "requests: must have at least one request")
-    batch = CreateBatchRequest(dialect=DIALECT_ANTHROPIC, endpoint=ENDPOINT)
+    batch = CreateBatchRequest(
+        dialect=DIALECT_ANTHROPIC, endpoint=ENDPOINT, own_workers_only=is_own
+    )
     for place, request in enumerate(requests):
         params = bytes(request.params)
         path = f"requests[{place}].params"

@@ -92,6 +92,11 @@ class BatchBody(BaseModel):
     output_expires_after: OutputExpiresAfter | None = Field(
         None, description="The lifetime of the files of results; 30 days by default."
     )
+    native: Literal["auto", "off"] | None = Field(
+        None,
+        description="off: the gateway runs the requests by itself, at once and at the usual price, "
+        "even if their provider has a batch service.",
+    )
 
 
 class _Line(msgspec.Struct):
@@ -128,6 +133,7 @@ def parse_batch(body: bytes) -> CreateBatchRequest:
         endpoint=wire.endpoint,
         input_file_id=wire.input_file_id,
         metadata=orjson.dumps(wire.metadata) if wire.metadata is not None else b"",
+        own_workers_only=wire.native == "off",
     )
     if wire.output_expires_after is not None:
         request.output_expires_after_s = wire.output_expires_after.seconds

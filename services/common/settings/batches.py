@@ -35,6 +35,11 @@ class Batches(Section):
     max_parallel_requests_per_user: Annotated[int, Field(ge=1, le=10_000)] = setting(
         8, "such requests of one user", seen="batches take longer"
     )
+    provider_poll_every_s: Annotated[float, Field(gt=0, le=3_600)] = setting(
+        30,
+        "time between two looks at a batch that the batch service of a provider runs",
+        seen="results arrive later",
+    )
     window_s: Annotated[float, Field(gt=0)] = setting(
         86_400,
         "time in which the requests of a batch are begun",

@@ -31,6 +31,7 @@ _KINDS_OF: Mapping[str, Sequence[str]] = {
     "project": (VERTEX,),
     "api_version": ("openai",),
     "native_tools": ("gemini", VERTEX),
+    "batches": ("openai", "anthropic"),
     "credentials": ("openai", "anthropic", "gemini", VERTEX),
 }
 _CREDENTIAL_HEADERS = frozenset({"authorization", "x-api-key", "api-key"})
@@ -183,6 +184,15 @@ class Provider(Section):
         "the server supports OpenAI's /responses; default: true for OpenAI and for Azure at "
         "…/openai/v1. Other servers, and those that answer 404, get chat completions",
         example=True,
+    )
+    batches: bool | None = setting(
+        None,
+        "openai and anthropic only: send the requests of batches to the server's own batch service "
+        "(docs/batches.md); default: true for OpenAI and Anthropic themselves",
+        example=False,
+    )
+    batch_price_factor: Annotated[float, Field(ge=0, le=1)] = setting(
+        0.5, "what tokens cost in that service, as a part of their usual price"
     )
     health_check_every_s: Annotated[float, Field(ge=0)] = setting(
         0,

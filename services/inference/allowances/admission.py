@@ -56,6 +56,13 @@ class Admission:
         allowances = await self._acquire(limits, amounts, limits.needs)
         return Permit(self, self._leaser, self._now_ms, allowances, amounts)
 
+    def admit_answered(self, limits: RequestLimits) -> "Permit":
+        """Return the permit of a request that was admitted before, and has been answered.
+
+        It takes nothing, but what the request has used counts when it ends.
+        """
+        return Permit(self, self._leaser, self._now_ms, self._found(limits), _NOTHING)
+
     def wait_s(self, limits: RequestLimits) -> int:
         """Return the seconds for which a limit is known to be reached; 0 if none is."""
         now_ms = self._now_ms()

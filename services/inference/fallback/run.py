@@ -9,6 +9,7 @@ from gateway.errors.v1 import errors_pb2
 from gateway.errors.v1.errors_pb2 import Attempt as AttemptMessage
 from gateway.inference.v1.inference_pb2 import Event, GenerateResponse
 from services.common.errors import GatewayError, UpstreamError
+from services.common.messages.deferred_call import DeferredCall
 from services.common.messages.passthrough_answer import AnswerRoute, PassthroughAnswer
 from services.common.process.telemetry.trace_context import current_trace
 from services.common.process.timer_wheel import Deadline, TimerWheel
@@ -120,10 +121,11 @@ class Run:
         on_end: called once, when the run has ended.
         reserve_rival: reserves tokens and money for a second model that is called beside a silent
             one; raises GatewayError if a limit leaves nothing for it. None if nothing is reserved.
+        deferred: takes the place of the HTTP requests, if a batch service makes them.
     """
 
     __slots__ = (
-        *("attempts", "budget", "delivered", "delivering", "log", "on_end", "parent"),
+        *("attempts", "budget", "deferred", "delivered", "delivering", "log", "on_end", "parent"),
         *("plan", "records", "reserve_rival", "retries", "stalled", "timers", "tried"),
         *("uniform", "whole"),
     )
@@ -161,6 +163,7 @@ class Run:
         self.tried: frozenset[int] = frozenset()
         self.on_end = on_end
         self.reserve_rival = reserve_rival
+        self.deferred: DeferredCall | None = None
 
     def begin(self, step: Step) -> AttemptRecord:
         """Begin an attempt at a step's model; return its record."""
@@ -269,6 +272,7 @@ class Run:
         if attempt.stream:
             self._allow_silences(index, attempt.call)
         try:
+            attempt.defer(self.deferred)
             try:
                 with Deadline(self.timers, deadline):
                     if attempt.stream:

@@ -190,6 +190,11 @@ class Limiter:
         permit = await self._admission.admit(caller_limits, amounts)
         return LimitedAnswer(permit, self._price, demand)
 
+    def begin_answered(self, limits: Sequence[SubjectLimits]) -> LimitedAnswer:
+        """Settle a request that was admitted when a batch service got it."""
+        caller_limits = self._known.get(id(limits)) or self._read_limits(limits)
+        return LimitedAnswer(self._admission.admit_answered(caller_limits), self._price, None)
+
     def begin_count(self, limits: Sequence[SubjectLimits]) -> LimitedCount:
         """Return the admission of a count of tokens."""
         caller_limits = self._known.get(id(limits)) or self._read_limits(limits)

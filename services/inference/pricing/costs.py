@@ -18,6 +18,7 @@ from services.inference.pricing.price import (
     Unit,
     cost,
     highest_cost,
+    of_batches,
     token_rates,
 )
 from services.inference.pricing.price_list import PublishedPrices, published_prices
@@ -74,11 +75,18 @@ class Costs:
         model: str,
         upstream: str = "",
         at_ms: int | None = None,
+        *,
+        is_batch: bool = False,
     ) -> int | None:
-        """Return the cost of billed units in picodollars, or None; see `cost_of`."""
+        """Return the cost of billed units in picodollars, or None; see `cost_of`.
+
+        With `is_batch` it is the cost at the provider's batch service.
+        """
         price = self._found(provider, model, upstream)
         if isinstance(price, PublishedPrices):
             price = price.at(self._now_ms() if at_ms is None else at_ms)
+        if is_batch and price is not None and (served_by := self._providers.get(provider)):
+            price = of_batches(price, served_by.batch_price_factor)
         return None if price is None else cost(price, counts)
 
     def highest_cost(

@@ -60,6 +60,10 @@ _INPUTS = frozenset(Unit) - {
 }
 
 
+# Units that batch services bill as usual.
+_FEES = frozenset({Unit.WEB_SEARCH, Unit.REQUEST, Unit.AUDIO_HOUR})
+
+
 @dataclass(frozen=True, slots=True)
 class Rate:
     """The price of a unit.
@@ -103,6 +107,28 @@ def cost(price: Price, counts: Counts) -> int | None:
             return None
         total += -(-count * rate.at(input_tokens) // _PARTS.get(unit, 1))
     return min(total, MAX_PUSD)
+
+
+def of_batches(price: Price, factor: float) -> Price:
+    """Return the price of requests that a batch service runs.
+
+    Args:
+        price: the usual price.
+        factor: the part of it that tokens cost there; fees stay.
+    """
+    permille = round(1000 * factor)
+
+    def scaled(picodollars: int) -> int:
+        return -(-picodollars * permille // 1000)
+
+    return {
+        unit: rate
+        if unit in _FEES
+        else Rate(
+            scaled(rate.base), tuple([(start, scaled(higher)) for start, higher in rate.tiers])
+        )
+        for unit, rate in price.items()
+    }
 
 
 class TokenRates(NamedTuple):

@@ -15,6 +15,7 @@ from gateway.inference.v1.inference_pb2 import (
 )
 from services.common.errors import GatewayError, UpstreamError, unsupported
 from services.common.grpc import dialect_headers
+from services.common.messages.deferred_call import DeferredCall
 from services.common.messages.lazy_request import LazyRequest
 from services.common.messages.passthrough_answer import PassthroughAnswer
 from services.common.messages.plain_message import PlainRequest
@@ -167,6 +168,7 @@ class Call:
         patience: what it has returned; None before anything is awaited after the first content.
         schema_paths: paths of the schemas of functions that are not among the caller's tools, such
             as those of a namespace, by the function's name.
+        deferred: what takes the place of the HTTP request, if a batch service makes it.
     """
 
     request: GenerateRequest
@@ -185,6 +187,7 @@ class Call:
     make_patience: Callable[[], Patience] | None = None
     patience: Patience | None = None
     schema_paths: Mapping[str, str] = field(default_factory=dict)
+    deferred: DeferredCall | None = None
 
     @property
     def prefills(self) -> bool:

@@ -24,9 +24,12 @@ from services.inference.providers import (
     vertex,
 )
 from services.inference.providers.adapter_keys import claude_of
+from services.inference.providers.anthropic.batches import AnthropicBatches
 from services.inference.providers.base import Provider
+from services.inference.providers.batches import BatchApi
 from services.inference.providers.bedrock.claude import BedrockEndpoint
 from services.inference.providers.credentials.authorizers import Authorizers
+from services.inference.providers.openai.batches import OpenAIBatches
 from services.inference.providers.openai_responses import ResponsesProvider
 from services.inference.providers.openai_responses.endpoint import EndpointSupport
 from services.inference.providers.openai_responses.provider import COMPACT
@@ -36,6 +39,8 @@ from services.inference.providers.vertex.claude import VertexEndpoint
 from services.inference.providers.vertex.gemini import VertexApi
 
 _NO_SUCH_PATH = (404, 405)
+# Servers with batch services that are used by default, by the kind of providers.
+_BATCHES = {"openai": "api.openai.com", "anthropic": "api.anthropic.com"}
 _OWN_DOMAINS = (".localhost", ".local", ".internal", ".lan", ".home.arpa", ".svc")
 
 
@@ -195,6 +200,38 @@ def build_messages(
         for name, settings in configured.items()
         if settings.kind == BEDROCK
     }
+
+
+def build_batches(
+    configured: Mapping[str, ProviderSettings], connections: Connections
+) -> dict[str, BatchApi]:
+    """Return the batch services of providers, by the provider's name.
+
+    Args:
+        configured: the providers' settings by name.
+        connections: what they share.
+    """
+    batches: dict[str, BatchApi] = {}
+    for name, settings in configured.items():
+        if not has_batches(settings):
+            continue
+        key = settings.key()
+        if settings.kind == "openai":
+            batches[name] = OpenAIBatches(connections.upstream(name, settings, openai.headers(key)))
+        elif settings.kind == "anthropic":
+            credentials = anthropic.headers(key)
+            batches[name] = AnthropicBatches(connections.upstream(name, settings, credentials))
+    return batches
+
+
+def has_batches(settings: ProviderSettings) -> bool:
+    """Return whether a provider has a batch service that is to be used."""
+    if settings.batches is not None:
+        return settings.batches
+    host = URL(settings.base_url).host or ""
+    return host == _BATCHES.get(settings.kind) or (
+        settings.kind == "openai" and host.endswith(f".{_BATCHES['openai']}")
+    )
 
 
 def has_responses(settings: ProviderSettings) -> bool:

@@ -143,6 +143,17 @@ class Upstream:
         except TimeoutError as error:
             raise self._failure(error) from error
 
+    async def call(self, method: str, path: str) -> bytes:
+        """Send a request without a body and return the body of a 2xx response, as `post`."""
+        try:
+            async with (
+                asyncio.timeout(self.limits.step_timeout_s),
+                self.response(path, b"", method=method) as response,
+            ):
+                return await response.body.whole()
+        except TimeoutError as error:
+            raise self._failure(error) from error
+
     async def post_unbounded(
         self,
         path: str,
@@ -169,6 +180,8 @@ class Upstream:
             UpstreamError: no response, a timeout, or a response that is too large or not 2xx.
             GatewayError: as the pieces of `StoredFilesBody`.
         """
+        if call is not None and call.deferred is not None:
+            return call.deferred.answer_to(path, headers, body)
         posting = self.response(path, body, headers=headers, call=call, content_type=content_type)
         del body  # an answer may take minutes
         async with posting as response:
@@ -186,15 +199,16 @@ class Upstream:
         headers: Collection[tuple[str, str]] = (),
         call: Call | None = None,
         content_type: str = "",
+        method: str = "POST",
     ) -> AsyncIterator[http.Response]:
-        """Post a body; provide the response, which is 2xx, with its body unread.
+        """Send a body; provide the response, which is 2xx, with its body unread.
 
         The caller sets the timeout; the arguments are those of `post_unbounded`.
 
         Raises:
             UpstreamError: no response, one that is not 2xx, or a failure within the block.
         """
-        sending = self._send(path, body, headers, call, content_type)
+        sending = self._send(path, body, headers, call, content_type, method)
         del body  # an answer may take minutes
         self._live.inc()
         response: http.Response | None = None
@@ -342,6 +356,7 @@ class Upstream:
         headers: Collection[tuple[str, str]],
         call: Call | None,
         content_type: str = "",
+        method: str = "POST",
     ) -> Coroutine[Any, Any, http.Response]:
         """Send the request and return the response, with its body unread."""
         if self._missing_key:
@@ -364,13 +379,14 @@ class Upstream:
         stored = None if call is None else call.stored
         sent = body if stored is None else stored.body(body)
         if self._authorize is not None:
-            return self._authorized(self._authorize, self._target(path), fields, body, sent)
-        sending = self._client.send(self._origin, "POST", self._target(path), fields, sent)
+            return self._authorized(self._authorize, method, self._target(path), fields, body, sent)
+        sending = self._client.send(self._origin, method, self._target(path), fields, sent)
         return sending if isinstance(sent, bytes) else sent.admitted(sending)
 
     async def _authorized(
         self,
         authorize: Authorize,
+        method: str,
         target: str,
         fields: str,
         body: bytes,
@@ -380,14 +396,15 @@ class Upstream:
 
         Args:
             authorize: returns the headers.
+            method: the method.
             target: path and query.
             fields: the other headers.
             body: the body as it is signed.
             sent: the body as it is sent.
         """
         url = f"{self._base.scheme}://{self._origin.authority}{target}"
-        fields += http.fields(await authorize.headers("POST", url, body))
-        sending = self._client.send(self._origin, "POST", target, fields, sent)
+        fields += http.fields(await authorize.headers(method, url, body))
+        sending = self._client.send(self._origin, method, target, fields, sent)
         del body
         return await (sending if isinstance(sent, bytes) else sent.admitted(sending))
 

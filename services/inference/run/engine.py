@@ -14,6 +14,7 @@ from gateway.inference.v1.inference_pb2 import (
     GenerateResponse,
 )
 from services.common import ids
+from services.common.errors import unsupported
 from services.common.grpc.authentication import caller_id
 from services.common.messages.lazy_request import LazyRequest
 from services.common.messages.passthrough_answer import PassthroughAnswer
@@ -230,12 +231,12 @@ class Engine:
     ) -> GenerateResponse | PassthroughAnswer:
         checked = await self._checked(request, whole=True)
         if not checked.is_remembered:
-            with self._charge() as charge:
+            with self.charge() as charge:
                 return await self._whole(
                     await self._preparer.prepare(request, checked, charge, task=task)
                 )
         async with run_turn(request, self._memories, self._memory.inject_tokens) as turn:
-            with self._charge() as charge:
+            with self.charge() as charge:
                 prepared = await self._preparer.prepare(request, checked, charge, turn)
                 response = await self._whole(prepared)
             assert not isinstance(response, PassthroughAnswer), "one to be remembered is read here"
@@ -257,7 +258,7 @@ class Engine:
             return self._remembered(request, checked)
         if checked.media or request.HasField("fallback_config"):
             return self._charged(request, checked)
-        return self._stream(await self._preparer.prepare(request, checked, self._charge()))
+        return self._stream(await self._preparer.prepare(request, checked, self.charge()))
 
     async def count_tokens(
         self, request: GenerateRequest, admit: Admit | None = None
@@ -271,7 +272,7 @@ class Engine:
         request = self._complete(request)
         checked = await self._checked(request, whole=False)
         if not checked.is_remembered:
-            with self._charge() as charge:
+            with self.charge() as charge:
                 prepared = await self._preparer.prepare(
                     request, checked, charge, counts=True, admit=admit
                 )
@@ -279,7 +280,7 @@ class Engine:
         async with run_turn(
             request, self._memories, self._memory.inject_tokens, reads_only=True
         ) as turn:
-            with self._charge() as charge:
+            with self.charge() as charge:
                 prepared = await self._preparer.prepare(
                     request, checked, charge, turn, counts=True, admit=admit
                 )
@@ -291,7 +292,7 @@ class Engine:
         """Wait up to `within_s` seconds for answers that are still to be committed to memory."""
         await self._committer.drain(within_s)
 
-    def _charge(self) -> Charge:
+    def charge(self) -> Charge:
         """Return the bytes held by the current task's request."""
         return Charge(self._budget, caller_id(), request_charge.get())
 
@@ -394,7 +395,7 @@ class Engine:
 
     async def _remembered(self, request: GenerateRequest, checked: CheckedRequest) -> Batches:
         turn = await begin_turn(request, self._memories, self._memory.inject_tokens)
-        with self._charge() as charge:
+        with self.charge() as charge:
             async with turn.closing_on_failure():
                 batches = self._stream(await self._preparer.prepare(request, checked, charge, turn))
             async with aclosing(self._committer.stream(turn, batches)) as committed:
@@ -403,7 +404,7 @@ class Engine:
 
     async def _charged(self, request: GenerateRequest, checked: CheckedRequest) -> Batches:
         """Stream the answer to a request that may name content, which is charged meanwhile."""
-        with self._charge() as charge:
+        with self.charge() as charge:
             prepared = await self._preparer.prepare(request, checked, charge)
             async with aclosing(self._stream(prepared)) as batches:
                 async for batch in batches:
@@ -425,6 +426,21 @@ class Engine:
     def open_summaries(self, request: GenerateRequest) -> None:
         """Put the texts of sealed summaries in their places; see `sealed_summaries`."""
         open_summaries(request, self.sealer, caller_id())
+
+    async def prepare_deferred(
+        self, sent: GenerateRequest | LazyRequest, charge: Charge, choose: Callable[[Plan], Plan]
+    ) -> tuple[GenerateRequest, PreparedRequest]:
+        """Return a request, prepared for the plan that `choose` makes of its usual one.
+
+        Raises:
+            GatewayError: unsupported, it needs memory or the gateway's own tools.
+        """
+        request = self._complete(sent)
+        checked = await self._checked(request, whole=True)
+        if checked.is_remembered or checked.offers_tools or checked.has_tool_calls:
+            raise unsupported("model", "model: no batch service runs this request")
+        checked = checked._replace(plan=choose(checked.plan))
+        return request, await self._preparer.prepare(request, checked, charge, counts=True)
 
     def _complete(self, sent: GenerateRequest | LazyRequest) -> GenerateRequest:
         """Return the complete request; agents use the gateway's own tools only if it has them."""

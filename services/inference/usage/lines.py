@@ -33,6 +33,7 @@ class UsedModel(NamedTuple):
             `pricing.counts.counts_from`; `input_tokens` is None if nothing was used.
         other_units: counts that are billed separately, by the names of units.
         is_estimated: whether tokens are estimated, since the provider did not report them.
+        is_batch: whether the provider's batch service was used, at its price.
     """
 
     model: str
@@ -45,6 +46,7 @@ class UsedModel(NamedTuple):
     reasoning_tokens: int = 0
     other_units: Mapping[str, int] | None = None
     is_estimated: bool = False
+    is_batch: bool = False
 
 
 def tokens_of(used: UsedModel) -> int:

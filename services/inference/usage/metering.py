@@ -27,6 +27,8 @@ _ENDPOINTS: Mapping[Dialect.ValueType, str] = {
     conversation_pb2.DIALECT_GEMINI: "generate_content",
 }
 _TASK = "task"
+# Ends the endpoint of a request that a provider's batch service has run.
+_BATCH = "_batch"
 _OUTCOMES: Mapping[str | None, UsageOutcome.ValueType] = {"served": SERVED, "cancelled": CANCELLED}
 # Longer recordings are errors of a provider.
 _MOST_SECONDS = 1e9
@@ -64,10 +66,11 @@ class RequestMeter(Meter):
         estimate_input: estimates its input tokens.
         task: the helper task that the request does for another request, or "".
         endpoint: the endpoint, if it does not follow from the request's dialect.
+        is_batch: whether the provider's batch service has run the request.
     """
 
     __slots__ = (
-        *("_endpoint", "_estimate_input", "_id", "_labels", "_owner", "_records"),
+        *("_endpoint", "_estimate_input", "_id", "_is_batch", "_labels", "_owner", "_records"),
         *("_request", "_task", "_total", "_writer"),
     )
 
@@ -80,8 +83,10 @@ class RequestMeter(Meter):
         estimate_input: EstimateInput,
         task: str,
         endpoint: str,
+        is_batch: bool,
     ) -> None:
         self._writer = writer
+        self._is_batch = is_batch
         self._total = total
         if total is not None:
             total.begin()
@@ -103,7 +108,7 @@ class RequestMeter(Meter):
         if run is not None:
             self._records = run.records
         records = self._records
-        if len(records) == 1 and not (self._task or self._labels):
+        if len(records) == 1 and not (self._task or self._labels or self._is_batch):
             self._end_of_only(records[0])
         else:
             self._end_of_all()
@@ -166,6 +171,8 @@ class RequestMeter(Meter):
                 before_ms = int(1000 * (main.began - records[0].began))
                 duration_ms += before_ms
                 first_ms = None if first_ms is None else before_ms + first_ms
+        if self._is_batch:
+            used = [(*model, True) if model[3] is not None else model for model in used]
         if self._total is not None:
             self._total.add(used, is_helper=self._task != "")
         writer = self._writer
@@ -209,6 +216,7 @@ class Metering:
         *,
         task: str = "",
         endpoint: str = "",
+        is_batch: bool = False,
     ) -> Meter:
         """Return the meter of a new request of the current task's caller.
 
@@ -218,12 +226,17 @@ class Metering:
                 provider did not report them.
             task: the helper task that the request does for another request, or "".
             endpoint: the endpoint; by default that of the request's dialect.
+            is_batch: whether the provider's batch service has run the request.
         """
         owner = caller.get(None)
         total = current_usage.get(None)
         if owner is None or (self._writer is None and total is None):
             return NO_METER
-        return RequestMeter(self._writer, total, owner, request, estimate_input, task, endpoint)
+        if is_batch:
+            endpoint = (endpoint or _ENDPOINTS[request.dialect]) + _BATCH
+        return RequestMeter(
+            self._writer, total, owner, request, estimate_input, task, endpoint, is_batch
+        )
 
     def add_transcript(self, target: Target, usage: HelperUsage) -> None:
         """Record the usage of an audio transcription for a request."""

@@ -18,7 +18,7 @@ from services.inference.usage.model_names import ModelNames
 # the line. It begins with the prefix of `ids.time_prefix`.
 _ID = f"{RECORD}%011x_%s_%x_%x"
 # Defaults of the values of a `UsedModel` that a whole line omits at its end.
-_LEFT_OUT = (None, None, None, None, 0, 0, 0, 0, None, False)
+_LEFT_OUT = (None, None, None, None, 0, 0, 0, 0, None, False, False)
 _MODEL, _PROVIDER = SHARED.index("model"), SHARED.index("provider")
 _UPSTREAM, _OUTCOME = SHARED.index("upstream_model"), SHARED.index("outcome")
 
@@ -218,4 +218,6 @@ def cost_of_used(used: UsedModel, costs: Costs, at_ms: int | None = None) -> int
         used.reasoning_tokens,
         other_units,
     )
-    return costs.cost_of_counts(counts, used.provider, used.model, used.upstream, at_ms)
+    return costs.cost_of_counts(
+        counts, used.provider, used.model, used.upstream, at_ms, is_batch=used.is_batch
+    )

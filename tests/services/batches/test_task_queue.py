@@ -30,6 +30,7 @@ from services.common.storage.database import reading_once
 from tests.manual_clock import ManualClock
 from tests.waiting import until
 
+OTHERS = (TaskKind.VALIDATE, TaskKind.FINALIZE)
 LEASE_S = 30
 LIMITS = BatchLimits(1_000, 1 << 20, 1 << 20, 3, 86_400, 86_400, LEASE_S)
 ADA = Caller("user_ada", "", accounts_pb2.PLAN_PERSONAL_FREE, key_id="key_ada")
@@ -65,7 +66,7 @@ class Hosts:
 
 
 async def claimed(queue: TaskQueue) -> Task:
-    task = await queue.claim(runs=True)
+    task = await queue.claim([TaskKind.RUN])
     assert task is not None
     return task
 
@@ -95,10 +96,10 @@ async def test_each_request_has_one_result_whoever_dies(engine: AsyncEngine) -> 
     batch = await hosts.create(size)
     dying, other = await claimed(hosts.first), await claimed(hosts.second)
     assert [len(task.requests) for task in (dying, other)] == [TASK_SIZE, 10]
-    assert await hosts.second.claim(runs=True) is None
+    assert await hosts.second.claim([TaskKind.RUN]) is None
     await hosts.first.store(dying, results(dying, b"1", 0, 1, 2), is_done=False)
     await hosts.second.store(other, results(other, b"2"), is_done=True)
-    assert await hosts.second.claim(runs=False) is None, "a task is left"
+    assert await hosts.second.claim(OTHERS) is None, "a task is left"
 
     hosts.clock.now_s += LEASE_S + 1
     again = await claimed(hosts.second)
@@ -114,9 +115,9 @@ async def test_each_request_has_one_result_whoever_dies(engine: AsyncEngine) -> 
     assert (ended.counts.total, ended.counts.succeeded) == (size, size)
     assert (ended.usage.input_tokens, ended.usage.output_tokens) == (3 * size, 2 * size)
     assert ended.state == pb.BATCH_STATE_FINALIZING
-    last = await hosts.first.claim(runs=False)
+    last = await hosts.first.claim(OTHERS)
     assert last is not None and last.kind is TaskKind.FINALIZE
-    assert await hosts.second.claim(runs=False) is None, "it is finalized once"
+    assert await hosts.second.claim(OTHERS) is None, "it is finalized once"
 
 
 async def test_a_cancelled_batch_ends_with_what_runs(engine: AsyncEngine) -> None:
@@ -125,10 +126,10 @@ async def test_a_cancelled_batch_ends_with_what_runs(engine: AsyncEngine) -> Non
     task = await claimed(hosts.first)
     cancelled = await hosts.repository.cancel(ADA.user_id, batch.id, DIALECT_ANTHROPIC)
     assert cancelled.cancelling_at_ms and cancelled.state == pb.BATCH_STATE_IN_PROGRESS
-    assert await hosts.second.claim(runs=True) is None
+    assert await hosts.second.claim([TaskKind.RUN]) is None
     assert await hosts.first.cancelled([batch.id]) == {batch.id}
     await hosts.first.store(task, results(task, b"1", 0, 1), is_done=True)
-    last = await hosts.second.claim(runs=False)
+    last = await hosts.second.claim(OTHERS)
     assert last is not None and last.is_cancelled
     assert await hosts.second.complete_results(last) == 3 * TASK_SIZE - 2
     assert await hosts.second.complete_results(last) == 0, "it may be repeated"
@@ -140,7 +141,7 @@ async def test_a_cancelled_batch_ends_with_what_runs(engine: AsyncEngine) -> Non
 async def test_users_in_turn_and_a_batch_that_waits(engine: AsyncEngine) -> None:
     hosts = Hosts(engine)
     await hosts.create(1)
-    assert await hosts.first.claim(runs=True, except_users=[ADA.user_id]) is None
+    assert await hosts.first.claim([TaskKind.RUN], [ADA.user_id]) is None
     task = await claimed(hosts.first)
     await hosts.first.release(task, delay_s=60)
     assert not await hosts.second.has_free()
@@ -174,7 +175,7 @@ async def test_a_batch_whose_time_is_over_expires(engine: AsyncEngine) -> None:
     hosts.clock.now_s += LIMITS.window_s
     model = Model(200)
     await task_run(hosts, await claimed(hosts.first), model).run()
-    last = await hosts.first.claim(runs=False)
+    last = await hosts.first.claim(OTHERS)
     assert last is not None and not model.calls
     clock = Clock(hosts.clock.now, hosts.clock.monotonic)
     # Batches of messages have no files.

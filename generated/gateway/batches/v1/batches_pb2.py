@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from gateway.conversation.v1 import conversation_pb2 as gateway_dot_conversation_dot_v1_dot_conversation__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n gateway/batches/v1/batches.proto\x12\x12gateway.batches.v1\x1a*gateway/conversation/v1/conversation.proto\"\x94\x04\n\x05\x42\x61tch\x12\n\n\x02id\x18\x01 \x01(\t\x12\x31\n\x07\x64ialect\x18\x02 \x01(\x0e\x32 .gateway.conversation.v1.Dialect\x12\x10\n\x08\x65ndpoint\x18\x03 \x01(\t\x12-\n\x05state\x18\x04 \x01(\x0e\x32\x1e.gateway.batches.v1.BatchState\x12\x15\n\rinput_file_id\x18\x05 \x01(\t\x12\x16\n\x0eoutput_file_id\x18\x06 \x01(\t\x12\x15\n\rerror_file_id\x18\x07 \x01(\t\x12.\n\x06\x65rrors\x18\x08 \x03(\x0b\x32\x1e.gateway.batches.v1.BatchError\x12/\n\x06\x63ounts\x18\t \x01(\x0b\x32\x1f.gateway.batches.v1.BatchCounts\x12\x15\n\rcreated_at_ms\x18\n \x01(\x03\x12\x15\n\rexpires_at_ms\x18\x0b \x01(\x03\x12\x15\n\rstarted_at_ms\x18\x0c \x01(\x03\x12\x18\n\x10\x66inalizing_at_ms\x18\r \x01(\x03\x12\x13\n\x0b\x65nded_at_ms\x18\x0e \x01(\x03\x12\x18\n\x10\x63\x61ncelling_at_ms\x18\x0f \x01(\x03\x12\x10\n\x08metadata\x18\x10 \x01(\x0c\x12-\n\x05usage\x18\x11 \x01(\x0b\x32\x1e.gateway.batches.v1.BatchUsage\x12\x15\n\rdeleted_at_ms\x18\x12 \x01(\x03\"d\n\x0b\x42\x61tchCounts\x12\r\n\x05total\x18\x01 \x01(\r\x12\x11\n\tsucceeded\x18\x02 \x01(\r\x12\x0f\n\x07\x65rrored\x18\x03 \x01(\r\x12\x11\n\tcancelled\x18\x04 \x01(\r\x12\x0f\n\x07\x65xpired\x18\x05 \x01(\r\"P\n\nBatchUsage\x12\x14\n\x0cinput_tokens\x18\x01 \x01(\x04\x12\x15\n\routput_tokens\x18\x02 \x01(\x04\x12\x15\n\rcached_tokens\x18\x03 \x01(\x04\"H\n\nBatchError\x12\x0c\n\x04\x63ode\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\t\x12\r\n\x05param\x18\x03 \x01(\t\x12\x0c\n\x04line\x18\x04 \x01(\r\",\n\tBatchItem\x12\x11\n\tcustom_id\x18\x01 \x01(\t\x12\x0c\n\x04\x62ody\x18\x02 \x01(\x0c\"\xe6\x02\n\x12\x43reateBatchRequest\x12\x31\n\x07\x64ialect\x18\x01 \x01(\x0e\x32 .gateway.conversation.v1.Dialect\x12\x10\n\x08\x65ndpoint\x18\x02 \x01(\t\x12\x15\n\rinput_file_id\x18\x03 \x01(\t\x12,\n\x05items\x18\x04 \x03(\x0b\x32\x1d.gateway.batches.v1.BatchItem\x12\x10\n\x08metadata\x18\x05 \x01(\x0c\x12\x44\n\x07headers\x18\x06 \x03(\x0b\x32\x33.gateway.batches.v1.CreateBatchRequest.HeadersEntry\x12#\n\x16output_expires_after_s\x18\x07 \x01(\rH\x00\x88\x01\x01\x1a.\n\x0cHeadersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\x19\n\x17_output_expires_after_s\"?\n\x13\x43reateBatchResponse\x12(\n\x05\x62\x61tch\x18\x01 \x01(\x0b\x32\x19.gateway.batches.v1.Batch\"P\n\x0fGetBatchRequest\x12\n\n\x02id\x18\x01 \x01(\t\x12\x31\n\x07\x64ialect\x18\x02 \x01(\x0e\x32 .gateway.conversation.v1.Dialect\"<\n\x10GetBatchResponse\x12(\n\x05\x62\x61tch\x18\x01 \x01(\x0b\x32\x19.gateway.batches.v1.Batch\"\x7f\n\x12ListBatchesRequest\x12\x31\n\x07\x64ialect\x18\x01 \x01(\x0e\x32 .gateway.conversation.v1.Dialect\x12\x11\n\tpage_size\x18\x02 \x01(\r\x12\x10\n\x08\x61\x66ter_id\x18\x03 \x01(\t\x12\x11\n\tbefore_id\x18\x04 \x01(\t\"S\n\x13ListBatchesResponse\x12*\n\x07\x62\x61tches\x18\x01 \x03(\x0b\x32\x19.gateway.batches.v1.Batch\x12\x10\n\x08has_more\x18\x02 \x01(\x08\"S\n\x12\x43\x61ncelBatchRequest\x12\n\n\x02id\x18\x01 \x01(\t\x12\x31\n\x07\x64ialect\x18\x02 \x01(\x0e\x32 .gateway.conversation.v1.Dialect\"?\n\x13\x43\x61ncelBatchResponse\x12(\n\x05\x62\x61tch\x18\x01 \x01(\x0b\x32\x19.gateway.batches.v1.Batch\"S\n\x12\x44\x65leteBatchRequest\x12\n\n\x02id\x18\x01 \x01(\t\x12\x31\n\x07\x64ialect\x18\x02 \x01(\x0e\x32 .gateway.conversation.v1.Dialect\"\x15\n\x13\x44\x65leteBatchResponse\"U\n\x14StreamResultsRequest\x12\n\n\x02id\x18\x01 \x01(\t\x12\x31\n\x07\x64ialect\x18\x02 \x01(\x0e\x32 .gateway.conversation.v1.Dialect\"I\n\x15StreamResultsResponse\x12\x30\n\x07results\x18\x01 \x03(\x0b\x32\x1f.gateway.batches.v1.BatchResult\"\x85\x01\n\x0b\x42\x61tchResult\x12\x11\n\tcustom_id\x18\x01 \x01(\t\x12\x31\n\x07outcome\x18\x02 \x01(\x0e\x32 .gateway.batches.v1.BatchOutcome\x12\x0e\n\x06status\x18\x03 \x01(\r\x12\x12\n\nrequest_id\x18\x04 \x01(\t\x12\x0c\n\x04\x62ody\x18\x05 \x01(\x0c*\xe5\x01\n\nBatchState\x12\x1b\n\x17\x42\x41TCH_STATE_UNSPECIFIED\x10\x00\x12\x1a\n\x16\x42\x41TCH_STATE_VALIDATING\x10\x01\x12\x1b\n\x17\x42\x41TCH_STATE_IN_PROGRESS\x10\x02\x12\x1a\n\x16\x42\x41TCH_STATE_FINALIZING\x10\x03\x12\x19\n\x15\x42\x41TCH_STATE_COMPLETED\x10\x04\x12\x16\n\x12\x42\x41TCH_STATE_FAILED\x10\x05\x12\x19\n\x15\x42\x41TCH_STATE_CANCELLED\x10\x06\x12\x17\n\x13\x42\x41TCH_STATE_EXPIRED\x10\x07*\x9d\x01\n\x0c\x42\x61tchOutcome\x12\x1d\n\x19\x42\x41TCH_OUTCOME_UNSPECIFIED\x10\x00\x12\x1b\n\x17\x42\x41TCH_OUTCOME_SUCCEEDED\x10\x01\x12\x19\n\x15\x42\x41TCH_OUTCOME_ERRORED\x10\x02\x12\x1b\n\x17\x42\x41TCH_OUTCOME_CANCELLED\x10\x03\x12\x19\n\x15\x42\x41TCH_OUTCOME_EXPIRED\x10\x04\x32\xcd\x04\n\x0c\x42\x61tchService\x12^\n\x0b\x43reateBatch\x12&.gateway.batches.v1.CreateBatchRequest\x1a\'.gateway.batches.v1.CreateBatchResponse\x12U\n\x08GetBatch\x12#.gateway.batches.v1.GetBatchRequest\x1a$.gateway.batches.v1.GetBatchResponse\x12^\n\x0bListBatches\x12&.gateway.batches.v1.ListBatchesRequest\x1a\'.gateway.batches.v1.ListBatchesResponse\x12^\n\x0b\x43\x61ncelBatch\x12&.gateway.batches.v1.CancelBatchRequest\x1a\'.gateway.batches.v1.CancelBatchResponse\x12^\n\x0b\x44\x65leteBatch\x12&.gateway.batches.v1.DeleteBatchRequest\x1a\'.gateway.batches.v1.DeleteBatchResponse\x12\x66\n\rStreamResults\x12(.gateway.batches.v1.StreamResultsRequest\x1a).gateway.batches.v1.StreamResultsResponse0\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n gateway/batches/v1/batches.proto\x12\x12gateway.batches.v1\x1a*gateway/conversation/v1/conversation.proto\"\x94\x04\n\x05\x42\x61tch\x12\n\n\x02id\x18\x01 \x01(\t\x12\x31\n\x07\x64ialect\x18\x02 \x01(\x0e\x32 .gateway.conversation.v1.Dialect\x12\x10\n\x08\x65ndpoint\x18\x03 \x01(\t\x12-\n\x05state\x18\x04 \x01(\x0e\x32\x1e.gateway.batches.v1.BatchState\x12\x15\n\rinput_file_id\x18\x05 \x01(\t\x12\x16\n\x0eoutput_file_id\x18\x06 \x01(\t\x12\x15\n\rerror_file_id\x18\x07 \x01(\t\x12.\n\x06\x65rrors\x18\x08 \x03(\x0b\x32\x1e.gateway.batches.v1.BatchError\x12/\n\x06\x63ounts\x18\t \x01(\x0b\x32\x1f.gateway.batches.v1.BatchCounts\x12\x15\n\rcreated_at_ms\x18\n \x01(\x03\x12\x15\n\rexpires_at_ms\x18\x0b \x01(\x03\x12\x15\n\rstarted_at_ms\x18\x0c \x01(\x03\x12\x18\n\x10\x66inalizing_at_ms\x18\r \x01(\x03\x12\x13\n\x0b\x65nded_at_ms\x18\x0e \x01(\x03\x12\x18\n\x10\x63\x61ncelling_at_ms\x18\x0f \x01(\x03\x12\x10\n\x08metadata\x18\x10 \x01(\x0c\x12-\n\x05usage\x18\x11 \x01(\x0b\x32\x1e.gateway.batches.v1.BatchUsage\x12\x15\n\rdeleted_at_ms\x18\x12 \x01(\x03\"d\n\x0b\x42\x61tchCounts\x12\r\n\x05total\x18\x01 \x01(\r\x12\x11\n\tsucceeded\x18\x02 \x01(\r\x12\x0f\n\x07\x65rrored\x18\x03 \x01(\r\x12\x11\n\tcancelled\x18\x04 \x01(\r\x12\x0f\n\x07\x65xpired\x18\x05 \x01(\r\"P\n\nBatchUsage\x12\x14\n\x0cinput_tokens\x18\x01 \x01(\x04\x12\x15\n\routput_tokens\x18\x02 \x01(\x04\x12\x15\n\rcached_tokens\x18\x03 \x01(\x04\"H\n\nBatchError\x12\x0c\n\x04\x63ode\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\t\x12\r\n\x05param\x18\x03 \x01(\t\x12\x0c\n\x04line\x18\x04 \x01(\r\",\n\tBatchItem\x12\x11\n\tcustom_id\x18\x01 \x01(\t\x12\x0c\n\x04\x62ody\x18\x02 \x01(\x0c\"\x80\x03\n\x12\x43reateBatchRequest\x12\x31\n\x07\x64ialect\x18\x01 \x01(\x0e\x32 .gateway.conversation.v1.Dialect\x12\x10\n\x08\x65ndpoint\x18\x02 \x01(\t\x12\x15\n\rinput_file_id\x18\x03 \x01(\t\x12,\n\x05items\x18\x04 \x03(\x0b\x32\x1d.gateway.batches.v1.BatchItem\x12\x10\n\x08metadata\x18\x05 \x01(\x0c\x12\x44\n\x07headers\x18\x06 \x03(\x0b\x32\x33.gateway.batches.v1.CreateBatchRequest.HeadersEntry\x12#\n\x16output_expires_after_s\x18\x07 \x01(\rH\x00\x88\x01\x01\x12\x18\n\x10own_workers_only\x18\x08 \x01(\x08\x1a.\n\x0cHeadersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\x19\n\x17_output_expires_after_s\"?\n\x13\x43reateBatchResponse\x12(\n\x05\x62\x61tch\x18\x01 \x01(\x0b\x32\x19.gateway.batches.v1.Batch\"P\n\x0fGetBatchRequest\x12\n\n\x02id\x18\x01 \x01(\t\x12\x31\n\x07\x64ialect\x18\x02 \x01(\x0e\x32 .gateway.conversation.v1.Dialect\"<\n\x10GetBatchResponse\x12(\n\x05\x62\x61tch\x18\x01 \x01(\x0b\x32\x19.gateway.batches.v1.Batch\"\x7f\n\x12ListBatchesRequest\x12\x31\n\x07\x64ialect\x18\x01 \x01(\x0e\x32 .gateway.conversation.v1.Dialect\x12\x11\n\tpage_size\x18\x02 \x01(\r\x12\x10\n\x08\x61\x66ter_id\x18\x03 \x01(\t\x12\x11\n\tbefore_id\x18\x04 \x01(\t\"S\n\x13ListBatchesResponse\x12*\n\x07\x62\x61tches\x18\x01 \x03(\x0b\x32\x19.gateway.batches.v1.Batch\x12\x10\n\x08has_more\x18\x02 \x01(\x08\"S\n\x12\x43\x61ncelBatchRequest\x12\n\n\x02id\x18\x01 \x01(\t\x12\x31\n\x07\x64ialect\x18\x02 \x01(\x0e\x32 .gateway.conversation.v1.Dialect\"?\n\x13\x43\x61ncelBatchResponse\x12(\n\x05\x62\x61tch\x18\x01 \x01(\x0b\x32\x19.gateway.batches.v1.Batch\"S\n\x12\x44\x65leteBatchRequest\x12\n\n\x02id\x18\x01 \x01(\t\x12\x31\n\x07\x64ialect\x18\x02 \x01(\x0e\x32 .gateway.conversation.v1.Dialect\"\x15\n\x13\x44\x65leteBatchResponse\"U\n\x14StreamResultsRequest\x12\n\n\x02id\x18\x01 \x01(\t\x12\x31\n\x07\x64ialect\x18\x02 \x01(\x0e\x32 .gateway.conversation.v1.Dialect\"I\n\x15StreamResultsResponse\x12\x30\n\x07results\x18\x01 \x03(\x0b\x32\x1f.gateway.batches.v1.BatchResult\"\x85\x01\n\x0b\x42\x61tchResult\x12\x11\n\tcustom_id\x18\x01 \x01(\t\x12\x31\n\x07outcome\x18\x02 \x01(\x0e\x32 .gateway.batches.v1.BatchOutcome\x12\x0e\n\x06status\x18\x03 \x01(\r\x12\x12\n\nrequest_id\x18\x04 \x01(\t\x12\x0c\n\x04\x62ody\x18\x05 \x01(\x0c*\xe5\x01\n\nBatchState\x12\x1b\n\x17\x42\x41TCH_STATE_UNSPECIFIED\x10\x00\x12\x1a\n\x16\x42\x41TCH_STATE_VALIDATING\x10\x01\x12\x1b\n\x17\x42\x41TCH_STATE_IN_PROGRESS\x10\x02\x12\x1a\n\x16\x42\x41TCH_STATE_FINALIZING\x10\x03\x12\x19\n\x15\x42\x41TCH_STATE_COMPLETED\x10\x04\x12\x16\n\x12\x42\x41TCH_STATE_FAILED\x10\x05\x12\x19\n\x15\x42\x41TCH_STATE_CANCELLED\x10\x06\x12\x17\n\x13\x42\x41TCH_STATE_EXPIRED\x10\x07*\x9d\x01\n\x0c\x42\x61tchOutcome\x12\x1d\n\x19\x42\x41TCH_OUTCOME_UNSPECIFIED\x10\x00\x12\x1b\n\x17\x42\x41TCH_OUTCOME_SUCCEEDED\x10\x01\x12\x19\n\x15\x42\x41TCH_OUTCOME_ERRORED\x10\x02\x12\x1b\n\x17\x42\x41TCH_OUTCOME_CANCELLED\x10\x03\x12\x19\n\x15\x42\x41TCH_OUTCOME_EXPIRED\x10\x04\x32\xcd\x04\n\x0c\x42\x61tchService\x12^\n\x0b\x43reateBatch\x12&.gateway.batches.v1.CreateBatchRequest\x1a\'.gateway.batches.v1.CreateBatchResponse\x12U\n\x08GetBatch\x12#.gateway.batches.v1.GetBatchRequest\x1a$.gateway.batches.v1.GetBatchResponse\x12^\n\x0bListBatches\x12&.gateway.batches.v1.ListBatchesRequest\x1a\'.gateway.batches.v1.ListBatchesResponse\x12^\n\x0b\x43\x61ncelBatch\x12&.gateway.batches.v1.CancelBatchRequest\x1a\'.gateway.batches.v1.CancelBatchResponse\x12^\n\x0b\x44\x65leteBatch\x12&.gateway.batches.v1.DeleteBatchRequest\x1a\'.gateway.batches.v1.DeleteBatchResponse\x12\x66\n\rStreamResults\x12(.gateway.batches.v1.StreamResultsRequest\x1a).gateway.batches.v1.StreamResultsResponse0\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,10 +34,10 @@ if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_CREATEBATCHREQUEST_HEADERSENTRY']._loaded_options = None
   _globals['_CREATEBATCHREQUEST_HEADERSENTRY']._serialized_options = b'8\001'
-  _globals['_BATCHSTATE']._serialized_start=2280
-  _globals['_BATCHSTATE']._serialized_end=2509
-  _globals['_BATCHOUTCOME']._serialized_start=2512
-  _globals['_BATCHOUTCOME']._serialized_end=2669
+  _globals['_BATCHSTATE']._serialized_start=2306
+  _globals['_BATCHSTATE']._serialized_end=2535
+  _globals['_BATCHOUTCOME']._serialized_start=2538
+  _globals['_BATCHOUTCOME']._serialized_end=2695
   _globals['_BATCH']._serialized_start=101
   _globals['_BATCH']._serialized_end=633
   _globals['_BATCHCOUNTS']._serialized_start=635
@@ -49,33 +49,33 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_BATCHITEM']._serialized_start=893
   _globals['_BATCHITEM']._serialized_end=937
   _globals['_CREATEBATCHREQUEST']._serialized_start=940
-  _globals['_CREATEBATCHREQUEST']._serialized_end=1298
-  _globals['_CREATEBATCHREQUEST_HEADERSENTRY']._serialized_start=1225
-  _globals['_CREATEBATCHREQUEST_HEADERSENTRY']._serialized_end=1271
-  _globals['_CREATEBATCHRESPONSE']._serialized_start=1300
-  _globals['_CREATEBATCHRESPONSE']._serialized_end=1363
-  _globals['_GETBATCHREQUEST']._serialized_start=1365
-  _globals['_GETBATCHREQUEST']._serialized_end=1445
-  _globals['_GETBATCHRESPONSE']._serialized_start=1447
-  _globals['_GETBATCHRESPONSE']._serialized_end=1507
-  _globals['_LISTBATCHESREQUEST']._serialized_start=1509
-  _globals['_LISTBATCHESREQUEST']._serialized_end=1636
-  _globals['_LISTBATCHESRESPONSE']._serialized_start=1638
-  _globals['_LISTBATCHESRESPONSE']._serialized_end=1721
-  _globals['_CANCELBATCHREQUEST']._serialized_start=1723
-  _globals['_CANCELBATCHREQUEST']._serialized_end=1806
-  _globals['_CANCELBATCHRESPONSE']._serialized_start=1808
-  _globals['_CANCELBATCHRESPONSE']._serialized_end=1871
-  _globals['_DELETEBATCHREQUEST']._serialized_start=1873
-  _globals['_DELETEBATCHREQUEST']._serialized_end=1956
-  _globals['_DELETEBATCHRESPONSE']._serialized_start=1958
-  _globals['_DELETEBATCHRESPONSE']._serialized_end=1979
-  _globals['_STREAMRESULTSREQUEST']._serialized_start=1981
-  _globals['_STREAMRESULTSREQUEST']._serialized_end=2066
-  _globals['_STREAMRESULTSRESPONSE']._serialized_start=2068
-  _globals['_STREAMRESULTSRESPONSE']._serialized_end=2141
-  _globals['_BATCHRESULT']._serialized_start=2144
-  _globals['_BATCHRESULT']._serialized_end=2277
-  _globals['_BATCHSERVICE']._serialized_start=2672
-  _globals['_BATCHSERVICE']._serialized_end=3261
+  _globals['_CREATEBATCHREQUEST']._serialized_end=1324
+  _globals['_CREATEBATCHREQUEST_HEADERSENTRY']._serialized_start=1251
+  _globals['_CREATEBATCHREQUEST_HEADERSENTRY']._serialized_end=1297
+  _globals['_CREATEBATCHRESPONSE']._serialized_start=1326
+  _globals['_CREATEBATCHRESPONSE']._serialized_end=1389
+  _globals['_GETBATCHREQUEST']._serialized_start=1391
+  _globals['_GETBATCHREQUEST']._serialized_end=1471
+  _globals['_GETBATCHRESPONSE']._serialized_start=1473
+  _globals['_GETBATCHRESPONSE']._serialized_end=1533
+  _globals['_LISTBATCHESREQUEST']._serialized_start=1535
+  _globals['_LISTBATCHESREQUEST']._serialized_end=1662
+  _globals['_LISTBATCHESRESPONSE']._serialized_start=1664
+  _globals['_LISTBATCHESRESPONSE']._serialized_end=1747
+  _globals['_CANCELBATCHREQUEST']._serialized_start=1749
+  _globals['_CANCELBATCHREQUEST']._serialized_end=1832
+  _globals['_CANCELBATCHRESPONSE']._serialized_start=1834
+  _globals['_CANCELBATCHRESPONSE']._serialized_end=1897
+  _globals['_DELETEBATCHREQUEST']._serialized_start=1899
+  _globals['_DELETEBATCHREQUEST']._serialized_end=1982
+  _globals['_DELETEBATCHRESPONSE']._serialized_start=1984
+  _globals['_DELETEBATCHRESPONSE']._serialized_end=2005
+  _globals['_STREAMRESULTSREQUEST']._serialized_start=2007
+  _globals['_STREAMRESULTSREQUEST']._serialized_end=2092
+  _globals['_STREAMRESULTSRESPONSE']._serialized_start=2094
+  _globals['_STREAMRESULTSRESPONSE']._serialized_end=2167
+  _globals['_BATCHRESULT']._serialized_start=2170
+  _globals['_BATCHRESULT']._serialized_end=2303
+  _globals['_BATCHSERVICE']._serialized_start=2698
+  _globals['_BATCHSERVICE']._serialized_end=3287
 # @@protoc_insertion_point(module_scope)

@@ -358,6 +358,7 @@ class CreateBatchRequest(_message.Message):
     METADATA_FIELD_NUMBER: _builtins.int
     HEADERS_FIELD_NUMBER: _builtins.int
     OUTPUT_EXPIRES_AFTER_S_FIELD_NUMBER: _builtins.int
+    OWN_WORKERS_ONLY_FIELD_NUMBER: _builtins.int
     dialect: _conversation_pb2.Dialect.ValueType
     """Required. DIALECT_OPENAI or DIALECT_ANTHROPIC."""
     endpoint: _builtins.str
@@ -368,6 +369,10 @@ class CreateBatchRequest(_message.Message):
     """Optional. A JSON object, at most 16 KiB."""
     output_expires_after_s: _builtins.int
     """Optional, 3,600 to 2,592,000. Lifetime of the files of results, in seconds."""
+    own_workers_only: _builtins.bool
+    """Optional. Whether the gateway runs all requests by itself, even those that the batch service of
+    their provider could run at its price.
+    """
     @_builtins.property
     def items(self) -> _containers.RepeatedCompositeFieldContainer[Global___BatchItem]:
         """Required, unless there is an input file. 1 to `batches.max_requests`."""
@@ -386,10 +391,11 @@ class CreateBatchRequest(_message.Message):
         metadata: _builtins.bytes = ...,
         headers: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
         output_expires_after_s: _builtins.int | None = ...,
+        own_workers_only: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_output_expires_after_s", b"_output_expires_after_s", "output_expires_after_s", b"output_expires_after_s"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_output_expires_after_s", b"_output_expires_after_s", "dialect", b"dialect", "endpoint", b"endpoint", "headers", b"headers", "input_file_id", b"input_file_id", "items", b"items", "metadata", b"metadata", "output_expires_after_s", b"output_expires_after_s"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_output_expires_after_s", b"_output_expires_after_s", "dialect", b"dialect", "endpoint", b"endpoint", "headers", b"headers", "input_file_id", b"input_file_id", "items", b"items", "metadata", b"metadata", "output_expires_after_s", b"output_expires_after_s", "own_workers_only", b"own_workers_only"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__output_expires_after_s: _TypeAlias = _typing.Literal["output_expires_after_s"]  # noqa: Y015
     _WhichOneofArgType__output_expires_after_s: _TypeAlias = _typing.Literal["_output_expires_after_s", b"_output_expires_after_s"]  # noqa: Y015

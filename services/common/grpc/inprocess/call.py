@@ -27,6 +27,7 @@ from services.common.grpc.inprocess.context import (
     size_error,
     status_error,
 )
+from services.common.messages.deferred_call import deferred_call
 from services.common.process.byte_budget import request_charge, response_charge
 
 log = logging.getLogger(__name__)
@@ -161,12 +162,14 @@ class InProcessCall(CallContext):
             raise not_serving()
         if request is not None and request.ByteSize() > server.max_message_bytes:
             raise size_error(request, server.max_message_bytes)
-        # Empty but for the charges of the caller's request and response.
+        # Empty but for the charges of the caller's request and response, and a deferred call.
         context = self._context = Context()
         if (charge := request_charge.get()) is not None:
             context.run(request_charge.set, charge)
         if (charge := response_charge.get()) is not None:
             context.run(response_charge.set, charge)
+        if (deferred := deferred_call.get()) is not None:
+            context.run(deferred_call.set, deferred)
         if timeout_s is not None or _outer_deadline.get() is not None:
             self._limit(timeout_s)
         self._serving = self._serve(request)

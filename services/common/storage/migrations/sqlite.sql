@@ -958,6 +958,7 @@ CREATE TABLE batches (
 	output_file_id VARCHAR(64) NOT NULL,
 	error_file_id VARCHAR(64) NOT NULL,
 	output_ttl_s BIGINT,
+	own_workers BOOLEAN NOT NULL,
 	metadata BLOB NOT NULL,
 	headers BLOB NOT NULL,
 	errors BLOB NOT NULL,
@@ -983,6 +984,7 @@ CREATE TABLE batch_requests (
 	number INTEGER NOT NULL,
 	custom_id VARCHAR(512) NOT NULL,
 	body BLOB NOT NULL,
+	provider_batch_id VARCHAR(64) NOT NULL,
 	CONSTRAINT pk_batch_requests PRIMARY KEY (batch_id, number),
 	CONSTRAINT fk_batch_requests_batch_id FOREIGN KEY(batch_id) REFERENCES batches (id)
 );
@@ -1004,11 +1006,23 @@ CREATE TABLE batch_tasks (
 	kind VARCHAR(16) NOT NULL,
 	first INTEGER NOT NULL,
 	size INTEGER NOT NULL,
+	provider_batch_id VARCHAR(64) NOT NULL,
 	not_before_ms BIGINT NOT NULL,
 	holder VARCHAR(64) NOT NULL,
 	ends_at_ms BIGINT NOT NULL,
 	CONSTRAINT pk_batch_tasks PRIMARY KEY (id),
 	CONSTRAINT fk_batch_tasks_batch_id FOREIGN KEY(batch_id) REFERENCES batches (id)
+);
+CREATE TABLE provider_batches (
+	id VARCHAR(64) NOT NULL,
+	batch_id VARCHAR(64) NOT NULL,
+	task_id VARCHAR(64) NOT NULL,
+	provider VARCHAR(256) NOT NULL,
+	model VARCHAR(1024) NOT NULL,
+	provider_id VARCHAR(256) NOT NULL,
+	created_at_ms BIGINT NOT NULL,
+	CONSTRAINT pk_provider_batches PRIMARY KEY (id),
+	CONSTRAINT fk_provider_batches_batch_id FOREIGN KEY(batch_id) REFERENCES batches (id)
 );
 CREATE INDEX ix_allowances_ends_at_ms ON allowances (ends_at_ms);
 CREATE INDEX ix_api_keys_prefix ON api_keys (prefix);
@@ -1060,6 +1074,8 @@ CREATE INDEX ix_memory_jobs_owner_id ON memory_jobs (owner_id);
 CREATE UNIQUE INDEX ix_memory_parts_live ON memory_parts (entity_id, turn, first_message) WHERE superseded_at_ms IS NULL;
 CREATE INDEX ix_memory_summaries_entity_id ON memory_summaries (entity_id);
 CREATE UNIQUE INDEX ix_memory_summaries_live ON memory_summaries (entity_id, last_turn) WHERE NOT superseded;
+CREATE INDEX ix_provider_batches_batch_id ON provider_batches (batch_id);
+CREATE INDEX ix_provider_batches_task_id ON provider_batches (task_id);
 CREATE INDEX ix_request_log_key_id_id ON request_log (key_id, id);
 CREATE INDEX ix_request_log_labels_label_value_entry_id ON request_log_labels (label, value, entry_id);
 CREATE INDEX ix_request_log_request_id_id ON request_log (request_id, id);

@@ -23,7 +23,7 @@ class FormField(NamedTuple):
 
 
 def form_of(model: str, fields: Iterable[FormField], boundary: str) -> bytes:
-    """Return the body of a request.
+    """Return the body of a request for a model.
 
     Args:
         model: the provider's name for the model, sent as the field `model`.
@@ -37,8 +37,13 @@ def form_of(model: str, fields: Iterable[FormField], boundary: str) -> bytes:
         raise unsupported(
             "model", "the model's name contains characters that are not allowed in a form"
         )
+    return form((FormField("model", model.encode()), *fields), boundary)
+
+
+def form(fields: Iterable[FormField], boundary: str) -> bytes:
+    """Return the body of a request; no field contains the boundary."""
     pieces: list[bytes] = []
-    for field in (FormField("model", model.encode()), *fields):
+    for field in fields:
         head = f'--{boundary}\r\nContent-Disposition: form-data; name="{_quoted(field.name)}"'
         if field.filename is not None:
             head += f'; filename="{_quoted(field.filename)}"'

@@ -112,6 +112,7 @@ TABLES = {
     batches.batches,
     batches.batch_requests,
     batches.batch_results,
+    batches.provider_batches,
     batches.batch_tasks,
     limits.limits,
     limits.allowances,

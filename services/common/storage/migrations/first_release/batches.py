@@ -11,6 +11,7 @@ def create() -> None:
         "batch_requests",
         *_numbered(),
         sa.Column("body", sa.LargeBinary(), nullable=False),
+        sa.Column("provider_batch_id", sa.String(64), nullable=False),
         *_of_batch("batch_requests"),
     )
     op.create_table(
@@ -30,12 +31,27 @@ def create() -> None:
         sa.Column("kind", sa.String(16), nullable=False),
         sa.Column("first", sa.Integer(), nullable=False),
         sa.Column("size", sa.Integer(), nullable=False),
+        sa.Column("provider_batch_id", sa.String(64), nullable=False),
         sa.Column("not_before_ms", sa.BigInteger(), nullable=False),
         sa.Column("holder", sa.String(64), nullable=False),
         sa.Column("ends_at_ms", sa.BigInteger(), nullable=False),
         sa.PrimaryKeyConstraint("id", name="pk_batch_tasks"),
         sa.ForeignKeyConstraint(["batch_id"], ["batches.id"], name="fk_batch_tasks_batch_id"),
     )
+    op.create_table(
+        "provider_batches",
+        sa.Column("id", sa.String(64), nullable=False),
+        sa.Column("batch_id", sa.String(64), nullable=False),
+        sa.Column("task_id", sa.String(64), nullable=False),
+        sa.Column("provider", sa.String(256), nullable=False),
+        sa.Column("model", sa.String(1024), nullable=False),
+        sa.Column("provider_id", sa.String(256), nullable=False),
+        sa.Column("created_at_ms", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name="pk_provider_batches"),
+        sa.ForeignKeyConstraint(["batch_id"], ["batches.id"], name="fk_provider_batches_batch_id"),
+    )
+    op.create_index("ix_provider_batches_batch_id", "provider_batches", ["batch_id"])
+    op.create_index("ix_provider_batches_task_id", "provider_batches", ["task_id"])
     op.create_index("ix_batch_tasks_batch_id", "batch_tasks", ["batch_id"])
     op.create_index("ix_batch_tasks_kind", "batch_tasks", ["kind", "id"])
     op.create_index("ix_batch_tasks_ends_at_ms", "batch_tasks", ["ends_at_ms"])
@@ -54,6 +70,7 @@ def _create_batches() -> None:
         sa.Column("output_file_id", sa.String(64), nullable=False),
         sa.Column("error_file_id", sa.String(64), nullable=False),
         sa.Column("output_ttl_s", sa.BigInteger(), nullable=True),
+        sa.Column("own_workers", sa.Boolean(), nullable=False),
         *[
             sa.Column(name, sa.LargeBinary(), nullable=False)
             for name in ("metadata", "headers", "errors")

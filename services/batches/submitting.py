@@ -1,0 +1,251 @@
+"""Creates batches at providers from the requests that their own batch services can run.
+
+The requests of one model, path and headers are a batch at a provider. All others, and those of a
+provider that refuses a batch, are left to the gateway's own workers.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+
+import msgspec
+
+from services.batches.execution import BatchCall, Render
+from services.batches.provider_calls import ProviderBatches
+from services.batches.provider_queue import ProviderBatch, ProviderQueue
+from services.batches.retries import retry_delay_s
+from services.batches.task_queue import ClaimedRequest, Task, TaskQueue
+from services.common.clock import Clock
+from services.common.errors import GatewayError
+from services.common.messages.deferred_call import RenderedCall
+from services.common.process.byte_budget import ByteBudget, Charge
+
+# Requests and bytes of a batch at a provider. Providers allow more, but its results are read as
+# one response.
+MAX_REQUESTS = 2_000
+_MAX_BYTES = 32 << 20
+_LIMITED = 429
+# The shortest time until more requests are submitted after a limit of their user was reached.
+_LIMITED_S = 60.0
+
+log = logging.getLogger(__name__)
+
+# What the requests of a batch at a provider have in common.
+_Kind = tuple[str, str, str, tuple[tuple[str, str], ...]]
+
+
+class _Named(msgspec.Struct):
+    model: str
+
+
+_MODEL = msgspec.json.Decoder(_Named)
+
+
+class Submitting:
+    """Creates batches at providers.
+
+    Args:
+        tasks: the tasks.
+        queue: the provider batches.
+        provider: the batch services.
+        render: renders the call of a provider for a request.
+        key_of: returns the key of calls, by the id of the user's key.
+        budget: limits the bytes that the process holds.
+        clock: the clock.
+        sleep: waits for seconds.
+    """
+
+    def __init__(
+        self,
+        tasks: TaskQueue,
+        queue: ProviderQueue,
+        provider: ProviderBatches,
+        render: Render,
+        key_of: Callable[[str], str],
+        budget: ByteBudget,
+        clock: Clock,
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+    ) -> None:
+        self._tasks = tasks
+        self._queue = queue
+        self._provider = provider
+        self._render = render
+        self._key_of = key_of
+        self._budget = budget
+        self._clock = clock
+        self._sleep = sleep
+
+    async def run(self, task: Task) -> float:
+        """Submit the requests of a task, which is removed unless a limit was reached.
+
+        It may be run again, after a worker that has died.
+
+        Returns:
+            The seconds after which the task is to be run again; 0 if it is done.
+
+        Raises:
+            TaskLostError: another worker holds the task.
+            GatewayError: unavailable; the task can be run again.
+        """
+        await self._recover(task)
+        delay_s = 0.0
+        with Charge(self._budget, task.user_id) as charge:
+            submission = _Submission(charge)
+            async for page in self._queue.unassigned(task):
+                if await self._is_over(task):
+                    return await self._complete(task)
+                delay_s = await self._add(task, page, submission)
+                if submission.is_full or delay_s:
+                    await self._create_all(task, submission)
+                if delay_s:
+                    return delay_s
+            if not await self._is_over(task):
+                await self._create_all(task, submission)
+        return await self._complete(task)
+
+    async def _complete(self, task: Task) -> float:
+        await self._queue.complete(task)
+        return 0.0
+
+    async def _is_over(self, task: Task) -> bool:
+        """Return whether no more requests are begun."""
+        return (
+            task.is_cancelled
+            or self._clock.now_ms() >= task.expires_at_ms
+            or bool(await self._tasks.cancelled({task.batch_id}))
+        )
+
+    async def _recover(self, task: Task) -> None:
+        """Look for the batches that a worker was creating when it died."""
+        for batch in await self._queue.begun(task):
+            provider_id = ""
+            try:
+                since_s = batch.created_at_ms / 1000 - 60
+                provider_id = await self._provider.find(batch.provider, batch.id, since_s)
+            except GatewayError as error:
+                log.warning(
+                    "a batch was not found at its provider",
+                    extra={"provider": batch.provider, "error": error.message},
+                )
+            if provider_id:
+                await self._queue.created(task, batch, provider_id)
+            else:
+                await self._queue.withdraw(task, batch)
+
+    async def _add(
+        self, task: Task, page: Sequence[ClaimedRequest], submission: "_Submission"
+    ) -> float:
+        """Render requests; return the delay of the rest if a limit was reached, else 0."""
+        for request in page:
+            assert request.body is not None, "pages have bodies"
+            if not self._is_served(request.body):
+                continue
+            try:
+                rendered = await self._render(self._call(task, request.body))
+            except GatewayError as error:
+                if error.http_status != _LIMITED:
+                    raise
+                return max(_LIMITED_S, error.retry_after_s or 0.0)
+            if rendered is not None:
+                await submission.add(request.number, rendered)
+        return 0.0
+
+    def _is_served(self, body: bytes) -> bool:
+        try:
+            return self._provider.serves(_MODEL.decode(body).model)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return False
+
+    async def _create_all(self, task: Task, submission: "_Submission") -> None:
+        """Create a batch of the requests of each kind."""
+        for kind, calls in submission.take():
+            for start in range(0, len(calls), MAX_REQUESTS):
+                await self._create(task, kind, calls[start : start + MAX_REQUESTS])
+        submission.release()
+
+    async def _create(self, task: Task, kind: _Kind, calls: Sequence[tuple[int, bytes]]) -> None:
+        """Create a batch; its requests are left to the gateway's workers if that fails."""
+        provider, model, path, headers = kind
+        batch = await self._queue.assign(task, provider, model, [number for number, _ in calls])
+        requests = [(f"r{number}", body) for number, body in calls]
+        try:
+            provider_id = await self._created(batch, path, headers, requests)
+        except GatewayError as error:
+            log.warning(
+                "a provider has created no batch; its requests are run one by one",
+                extra={"provider": provider, "batch": task.batch_id, "error": error.message},
+            )
+            await self._queue.withdraw(task, batch)
+        else:
+            await self._queue.created(task, batch, provider_id)
+
+    async def _created(
+        self,
+        batch: ProviderBatch,
+        path: str,
+        headers: tuple[tuple[str, str], ...],
+        requests: Sequence[tuple[str, bytes]],
+    ) -> str:
+        """Create a batch, with retries; return the provider's id of it."""
+        failures = 0
+        while True:
+            try:
+                return await self._provider.create(
+                    batch.provider, batch.id, path, headers, requests
+                )
+            except GatewayError as error:
+                failures += 1
+                # A refusal for too many requests is a failure, too, as others may be free.
+                status = 503 if error.http_status == _LIMITED else error.http_status
+                delay_s = retry_delay_s(status, error.retry_after_s, failures)
+                if delay_s is None:
+                    raise
+            await self._sleep(delay_s)
+            # It may have been created by a call that failed after that.
+            since_s = batch.created_at_ms / 1000 - 60
+            if provider_id := await self._provider.find(batch.provider, batch.id, since_s):
+                return provider_id
+
+    def _call(self, task: Task, body: bytes) -> BatchCall:
+        return BatchCall(
+            batch_id=task.batch_id,
+            dialect=task.dialect,
+            endpoint=task.endpoint,
+            headers=task.headers,
+            key=self._key_of(task.key_id),
+            body=body,
+        )
+
+
+class _Submission:
+    """Rendered calls that have not been submitted.
+
+    Args:
+        charge: the bytes that they hold.
+    """
+
+    def __init__(self, charge: Charge) -> None:
+        self._charge = charge
+        self._calls: dict[_Kind, list[tuple[int, bytes]]] = {}
+        self._count = 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether they are to be submitted before others are added."""
+        return self._count >= MAX_REQUESTS or self._charge.size >= _MAX_BYTES
+
+    async def add(self, number: int, call: RenderedCall) -> None:
+        """Add the call of a request."""
+        await self._charge.acquire(len(call.body))
+        kind = (call.provider, call.model, call.path, call.headers)
+        self._calls.setdefault(kind, []).append((number, call.body))
+        self._count += 1
+
+    def take(self) -> Sequence[tuple[_Kind, list[tuple[int, bytes]]]]:
+        """Return and remove the calls of each kind."""
+        calls, self._calls, self._count = self._calls, {}, 0
+        return list(calls.items())
+
+    def release(self) -> None:
+        """Release the bytes of calls that have been submitted."""
+        self._charge.release()
