@@ -175,6 +175,7 @@ class BatchService:
             self._budget,
             self._settings.max_parallel_requests,
             self._settings.max_parallel_requests_per_user,
+            self._settings.provider_poll_every_s,
             self._clock,
             self._metrics,
         )

@@ -53,6 +53,7 @@ class BatchRunner:
         budget: limits the bytes that the process holds.
         max_running: maximum number of requests that run at a time.
         max_of_user: maximum number of them of one user.
+        poll_every_s: maximum seconds between two looks into the queue.
         clock: the clock.
         metrics: the metrics of this process.
     """
@@ -67,6 +68,7 @@ class BatchRunner:
         budget: ByteBudget,
         max_running: int,
         max_of_user: int,
+        poll_every_s: float,
         clock: Clock,
         metrics: BatchMetrics,
     ) -> None:
@@ -77,6 +79,7 @@ class BatchRunner:
         self._key_of = key_of
         self._budget = budget
         self._clock = clock
+        self._poll_every_s = min(_POLL_S, poll_every_s)
         self._metrics = metrics
         self._woken = asyncio.Event()
         self._slots = RequestSlots(max_running, max_of_user, self.wake)
@@ -126,7 +129,7 @@ class BatchRunner:
                 log.warning("no tasks of batches could be claimed", extra={"error": error.message})
             except Exception:
                 log.exception("no tasks of batches could be claimed")
-            await wait_briefly(self._woken, _POLL_S)
+            await wait_briefly(self._woken, self._poll_every_s)
 
     async def _claim(self) -> bool:
         """Claim a task and start it; return whether there was one."""

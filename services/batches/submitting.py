@@ -16,7 +16,7 @@ from services.batches.provider_queue import ProviderBatch, ProviderQueue
 from services.batches.retries import retry_delay_s
 from services.batches.task_queue import ClaimedRequest, Task, TaskQueue
 from services.common.clock import Clock
-from services.common.errors import GatewayError
+from services.common.errors import GatewayError, UpstreamError
 from services.common.messages.deferred_call import RenderedCall
 from services.common.process.byte_budget import ByteBudget, Charge
 
@@ -195,9 +195,7 @@ class Submitting:
                 )
             except GatewayError as error:
                 failures += 1
-                # A refusal for too many requests is a failure, too, as others may be free.
-                status = 503 if error.http_status == _LIMITED else error.http_status
-                delay_s = retry_delay_s(status, error.retry_after_s, failures)
+                delay_s = retry_delay_s(_status(error), error.retry_after_s, failures)
                 if delay_s is None:
                     raise
             await self._sleep(delay_s)
@@ -215,6 +213,17 @@ class Submitting:
             key=self._key_of(task.key_id),
             body=body,
         )
+
+
+def _status(error: GatewayError) -> int:
+    """Return the status of the provider's response to a batch that it has not created.
+
+    A refusal for too many requests is a failure like others, after which it is tried a few times.
+    """
+    status = error.http_status
+    if isinstance(error, UpstreamError) and error.status is not None:
+        status = error.status
+    return 503 if status == _LIMITED else status
 
 
 class _Submission:

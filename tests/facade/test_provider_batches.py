@@ -1,6 +1,7 @@
 """Batches at the batch services of providers, over HTTP with the official clients."""
 
 import json
+import sqlite3
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ import pytest
 import pytest_asyncio
 from openai.types import Batch
 
-from services.accounts.admin.admin_keys import hash_admin_key, make_admin_key
+from services.common.storage.database import SQLITE_FILE
 from tests.gateway_in_process import Gateway, running_gateway, serving
 from tests.upstream.app import create_app
 from tests.upstream.batch_services import BatchServices
@@ -22,7 +23,6 @@ from tests.waiting import until
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-ADMIN_KEY = make_admin_key(bytes(32))
 # A dollar for a million tokens of input, two for output.
 PRICE = {"input": 1, "output": 2}
 CHATS = "/v1/chat/completions"
@@ -34,6 +34,7 @@ class Provided:
     """A gateway whose providers have batch services.
 
     Attributes:
+        folder: its data folder.
         gateway: the gateway.
         services: the batch services.
         log: the requests that the providers have received.
@@ -41,6 +42,7 @@ class Provided:
         messages: Anthropic's client of the same user.
     """
 
+    folder: Path
     gateway: Gateway
     services: BatchServices
     log: RequestLog
@@ -86,17 +88,25 @@ class Provided:
         """Return the paths of calls that were not made by batch services."""
         return [entry.path for entry in self.log.entries if "batch" not in entry.path]
 
-    async def usage(self, group_by: str) -> dict[str, Any]:
-        """Return the summed usage by a field."""
+    async def usage(self, batch: Batch) -> list[tuple[str, str, int, int, int]]:
+        """Return the usage records of the requests of a batch that were answered.
 
-        async def get() -> dict[str, Any]:
-            url = f"{self.gateway.url}/admin/v1/usage?group_by={group_by}"
-            headers = {"Authorization": f"Bearer {ADMIN_KEY}"}
-            async with self.gateway.http.get(url, headers=headers) as answer:
-                rows = (await answer.json())["data"]
-                return {row[group_by]: row for row in rows}
+        Each has the endpoint, the model, input and output tokens, and the cost.
+        """
+        lines = await self.lines(batch.output_file_id)
+        request_ids = [line["response"]["request_id"] for line in lines]
+        query = (
+            "SELECT endpoint, model, input_tokens, output_tokens, cost_pusd FROM usage_records "
+            f"WHERE request_id IN ({', '.join('?' * len(request_ids))}) ORDER BY model, endpoint"
+        )
 
-        return await get()
+        def records() -> Any:
+            with sqlite3.connect(self.folder / SQLITE_FILE) as database:
+                found = database.execute(query, request_ids).fetchall()
+            return found if len(found) == len(request_ids) else None
+
+        found: list[tuple[str, str, int, int, int]] = await until(records, every_s=0.05)
+        return found
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -117,7 +127,6 @@ async def provided(
         folder,
         upstream,
         batches={"provider_poll_every_s": 0.02},
-        admin={"key_sha256": hash_admin_key(ADMIN_KEY).hex()},
         providers={
             "openai": {
                 "kind": "openai",
@@ -140,7 +149,7 @@ async def provided(
             openai.AsyncOpenAI(base_url=f"{url}/v1", api_key=key, max_retries=0) as client,
             anthropic.AsyncAnthropic(base_url=url, api_key=key, max_retries=0) as messages,
         ):
-            yield Provided(gateway, services, log, client, messages)
+            yield Provided(folder, gateway, services, log, client, messages)
 
 
 @contextmanager
@@ -196,15 +205,15 @@ async def test_a_batch_is_split_among_batch_services(at: Provided) -> None:
             assert f"this is {name}" in text_of(results[name])
         assert results["nobody"]["response"]["status_code"] == 404
         sent = services.requests()
-        assert sorted(
-            body["messages"][-1]["content"]
-            if isinstance(body["messages"][-1]["content"], str)
-            else "blocks"
-            for body in sent
-        )
         assert len(services.batches) == 2 and len(sent) == 4
         # Only what needs the gateway itself was called by it.
         assert len([path for path in at.single_calls() if path.endswith("completions")]) == 1
+        # At half the price: fifty cents for a million tokens of input, a dollar for output.
+        for endpoint, model, read, written, cost in await at.usage(batch):
+            is_batch = model in ("openai/echo", "anthropic/echo") and "remembered" not in endpoint
+            price = 500_000 * (read + 2 * written)
+            assert model.startswith("sandbox") or cost in (price, 2 * price), (model, cost)
+            assert (endpoint == "chat_batch") == (is_batch and cost == price), endpoint
         # Nothing stays at the providers.
         await until(lambda: not services.files and len(services.deleted) == 3)
 
@@ -237,3 +246,44 @@ async def test_messages_are_read_from_batch_services(at: Provided) -> None:
         assert not [
             path for path in at.single_calls() if path.endswith(("messages", "completions"))
         ]
+
+
+@pytest.mark.parametrize("fault", ["refuses", "expires", "off", "errors"])
+async def test_what_a_service_does_not_run_is_run_here(at: Provided, fault: str) -> None:
+    lines = [chat(name) for name in ("a", "b", "c")]
+    changes: dict[str, Any] = {}
+    options: dict[str, Any] = {}
+    if fault == "refuses":
+        changes["refuses"] = 403
+    elif fault == "expires":
+        changes["expires"] = frozenset({"r1"})
+    elif fault == "off":
+        options["extra_body"] = {"native": "off"}
+    else:
+        lines[1]["body"]["model"] = "openai/unknown"
+    with playing(at, **changes) as services:
+        batch = await at.ended((await at.batch(lines, **options)).id)
+        results = await at.results(batch)
+        statuses = [results[name]["response"]["status_code"] for name in ("a", "b", "c")]
+        assert statuses == [200, 404 if fault == "errors" else 200, 200]
+        assert "this is c" in text_of(results["c"])
+        single = len([path for path in at.single_calls() if path.endswith("completions")])
+        own = {"refuses": 3, "expires": 1, "off": 3, "errors": 1}[fault]
+        batches = {"expires": 1, "errors": 2}.get(fault, 0)
+        assert (single, len(services.batches)) == (own, batches)
+        endpoints = [endpoint for endpoint, *_ in await at.usage(batch)]
+        assert endpoints.count("chat_batch") == {"expires": 2, "errors": 2}.get(fault, 0)
+
+
+async def test_a_batch_is_cancelled_at_its_provider(at: Provided) -> None:
+    with playing(at, waits=True) as services:
+        created = await at.batch([chat(name) for name in ("a", "b", "c")])
+        await until(lambda: len(services.batches) == 1)
+        assert (await at.client.batches.retrieve(created.id)).status == "in_progress"
+        assert (await at.client.batches.cancel(created.id)).status == "cancelling"
+        batch = await at.ended(created.id)
+        assert batch.status == "cancelled"
+        results = await at.results(batch)
+        assert "this is a" in text_of(results["a"])
+        assert [results[name]["error"]["code"] for name in ("b", "c")] == ["batch_cancelled"] * 2
+        assert not [path for path in at.single_calls() if path.endswith("completions")]

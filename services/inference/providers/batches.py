@@ -12,6 +12,7 @@ from urllib.parse import quote
 import msgspec
 
 from services.common.http import ResponseBody
+from services.inference.providers.connection_failures import connection_failure
 from services.inference.providers.failures import broken_answer
 from services.inference.providers.upstream import Upstream
 
@@ -74,6 +75,22 @@ def id_in(body: bytes, upstream: Upstream) -> str:
         return _ID.decode(body).id
     except (msgspec.DecodeError, UnicodeDecodeError):
         raise broken_answer(upstream.name, "returned an object without an id", body) from None
+
+
+async def call(upstream: Upstream, method: str, path: str) -> bytes:
+    """Send a request without a body, and return the body of a 2xx response.
+
+    Raises:
+        UpstreamError: the provider failed, or took more than `limits.step_timeout_s`.
+    """
+    try:
+        async with (
+            asyncio.timeout(upstream.limits.step_timeout_s),
+            upstream.response(path, b"", method=method) as response,
+        ):
+            return await response.body.whole()
+    except TimeoutError as error:
+        raise connection_failure(upstream.name, error, upstream.limits, ()) from error
 
 
 def escaped(object_id: str) -> str:

@@ -143,17 +143,6 @@ class Upstream:
         except TimeoutError as error:
             raise self._failure(error) from error
 
-    async def call(self, method: str, path: str) -> bytes:
-        """Send a request without a body and return the body of a 2xx response, as `post`."""
-        try:
-            async with (
-                asyncio.timeout(self.limits.step_timeout_s),
-                self.response(path, b"", method=method) as response,
-            ):
-                return await response.body.whole()
-        except TimeoutError as error:
-            raise self._failure(error) from error
-
     async def post_unbounded(
         self,
         path: str,

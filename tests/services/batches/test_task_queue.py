@@ -46,9 +46,9 @@ class Hosts:
         self.repository = BatchRepository(engine, clock, LIMITS)
         self.first, self.second = (TaskQueue(engine, clock, LEASE_S) for _ in range(2))
 
-    async def create(self, size: int) -> pb.Batch:
+    async def create(self, size: int, body: bytes = b"{}") -> pb.Batch:
         """Create a batch of requests."""
-        items = [pb.BatchItem(custom_id=f"r{number}", body=b"{}") for number in range(size)]
+        items = [pb.BatchItem(custom_id=f"r{number}", body=body) for number in range(size)]
         request = pb.CreateBatchRequest(
             dialect=DIALECT_ANTHROPIC, endpoint="/v1/messages", items=items
         )

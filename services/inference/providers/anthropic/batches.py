@@ -11,6 +11,7 @@ import msgspec
 from services.inference.providers.batches import (
     Headers,
     Requests,
+    call,
     escaped,
     id_in,
     in_one_line,
@@ -73,7 +74,7 @@ class AnthropicBatches:
 
     async def has_ended(self, batch_id: str) -> bool:
         """Return whether a batch has ended."""
-        body = await self._upstream.call("GET", self._path(batch_id))
+        body = await call(self._upstream, "GET", self._path(batch_id))
         try:
             return _BATCH.decode(body).processing_status == "ended"
         except (msgspec.DecodeError, UnicodeDecodeError):
@@ -98,7 +99,7 @@ class AnthropicBatches:
 
     async def delete(self, batch_id: str) -> None:
         """Delete a batch, with its results."""
-        await self._upstream.call("DELETE", self._path(batch_id))
+        await call(self._upstream, "DELETE", self._path(batch_id))
 
     def _path(self, batch_id: str) -> str:
         return f"{_BATCHES}/{escaped(batch_id)}"

@@ -14,6 +14,7 @@ from services.common.ids import IdGenerator, new_id
 from services.inference.providers.batches import (
     Headers,
     Requests,
+    call,
     escaped,
     id_in,
     in_one_line,
@@ -116,7 +117,7 @@ class OpenAIBatches:
         """Return the id of the batch with a name in its metadata; "" if there is none."""
         after = ""
         for _ in range(_MAX_PAGES):
-            body = await self._upstream.call("GET", f"/batches?limit={_PAGE}{after}")
+            body = await call(self._upstream, "GET", f"/batches?limit={_PAGE}{after}")
             try:
                 page = _BATCHES.decode(body)
             except (msgspec.DecodeError, UnicodeDecodeError):
@@ -158,10 +159,10 @@ class OpenAIBatches:
         batch = await self._batch(batch_id)
         for file_id in (batch.input_file_id, batch.output_file_id, batch.error_file_id):
             if file_id:
-                await self._upstream.call("DELETE", f"/files/{escaped(file_id)}")
+                await call(self._upstream, "DELETE", f"/files/{escaped(file_id)}")
 
     async def _batch(self, batch_id: str) -> _Batch:
-        body = await self._upstream.call("GET", f"/batches/{escaped(batch_id)}")
+        body = await call(self._upstream, "GET", f"/batches/{escaped(batch_id)}")
         try:
             return _BATCH.decode(body)
         except (msgspec.DecodeError, UnicodeDecodeError):

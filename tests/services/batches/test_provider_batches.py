@@ -1,0 +1,216 @@
+"""Batches at providers, on both databases: what is left by workers that die is completed once."""
+
+from collections.abc import AsyncIterator, Sequence
+
+import pytest
+from sqlalchemy import select
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from facade.internal_requests import InternalResponse
+from gateway.conversation.v1.conversation_pb2 import DIALECT_ANTHROPIC
+from gateway.errors.v1 import errors_pb2
+from services.batches.collecting import Collecting
+from services.batches.execution import BatchCall
+from services.batches.provider_queue import ProviderQueue
+from services.batches.records import TaskKind, TaskLostError
+from services.batches.repository import BatchRepository
+from services.batches.submitting import Submitting
+from services.batches.tables import batch_requests, provider_batches
+from services.batches.task_queue import Task, TaskQueue
+from services.common.clock import Clock
+from services.common.errors import GatewayError
+from services.common.messages.deferred_call import RenderedCall
+from services.common.process.byte_budget import open_budget
+from services.common.settings import Limits
+from services.common.storage.database import reading_once
+from tests.services.batches.test_task_queue import ADA, LEASE_S, LIMITS, Hosts
+
+SIZE = 120
+PATH = "/chat/completions"
+LATER_S = 5.0
+BODY = b'{"model": "m"}'
+
+
+class Killed(BaseException):
+    """Raised where a worker dies."""
+
+
+class Provider:
+    """A batch service; attributes say when the worker that calls it dies."""
+
+    has_any = True
+
+    def __init__(self) -> None:
+        self.created: dict[str, tuple[str, Sequence[tuple[str, bytes]]]] = {}
+        self.dies_after_create = False
+        self.cancelled: list[str] = []
+        self.ended = True
+
+    def serves(self, model: str) -> bool:
+        return model != "own"
+
+    async def create(
+        self,
+        provider: str,
+        name: str,
+        path: str,
+        headers: object,
+        requests: Sequence[tuple[str, bytes]],
+    ) -> str:
+        batch_id = f"theirs-{len(self.created)}"
+        self.created[batch_id] = name, requests
+        if self.dies_after_create:
+            raise Killed
+        return batch_id
+
+    async def find(self, provider: str, name: str, since_s: float) -> str:
+        return next((each for each, (own, _) in self.created.items() if own == name), "")
+
+    async def has_ended(self, provider: str, batch_id: str) -> bool:
+        return self.ended
+
+    async def answers(self, provider: str, batch_id: str) -> AsyncIterator[tuple[str, bytes]]:
+        # Not the last one, in another order, and one that nobody asked for.
+        for custom_id, body in [*reversed(self.created[batch_id][1][:-1]), ("r9999", b"x")]:
+            yield custom_id, body
+
+    async def cancel(self, provider: str, batch_id: str) -> None:
+        self.cancelled.append(batch_id)
+        self.ended = True
+
+    async def delete(self, provider: str, batch_id: str) -> None:
+        pass
+
+
+class Worlds(Hosts):
+    """Two hosts and a provider.
+
+    Attributes:
+        read: the answers that were read, in order.
+        dies_at: the number of the answer at which the worker dies that reads it.
+        admits: how many requests the limits of the user admit.
+    """
+
+    def __init__(self, engine: AsyncEngine) -> None:
+        super().__init__(engine)
+        clock = Clock(self.clock.now, self.clock.monotonic)
+        self.own_clock = clock
+        self.repository = BatchRepository(engine, clock, LIMITS, lambda: True)
+        self.provider = Provider()
+        self.read: list[bytes] = []
+        self.dies_at = -1
+        self.admits = SIZE
+
+    async def render(self, call: BatchCall) -> RenderedCall | None:
+        if not self.admits:
+            raise GatewayError(errors_pb2.REASON_RATE_LIMITED, "too many", retry_after_s=90)
+        self.admits -= 1
+        return RenderedCall("openai", "m", PATH, (), call.body)
+
+    async def execute(self, call: BatchCall) -> InternalResponse:
+        assert call.deferred is not None and call.deferred.answer is not None
+        assert (call.deferred.provider, call.deferred.model) == ("openai", "m")
+        if len(self.read) == self.dies_at:
+            self.dies_at = -1
+            raise Killed
+        self.read.append(call.deferred.answer)
+        return InternalResponse(200, call.deferred.answer, "req", None, (1, 1, 0))
+
+    def submitting(self, queue: TaskQueue) -> Submitting:
+        at_provider = ProviderQueue(self.engine, self.own_clock, queue)
+        budget = open_budget(Limits())
+        return Submitting(
+            queue, at_provider, self.provider, self.render, str, budget, self.own_clock
+        )
+
+    def collecting(self, queue: TaskQueue) -> Collecting:
+        at_provider = ProviderQueue(self.engine, self.own_clock, queue)
+        budget = open_budget(Limits())
+        return Collecting(
+            queue, at_provider, self.provider, self.execute, str, budget, self.own_clock, LATER_S
+        )
+
+
+async def taken(queue: TaskQueue, kind: TaskKind) -> Task:
+    task = await queue.claim([kind])
+    assert task is not None, kind
+    return task
+
+
+async def test_a_batch_survives_the_death_of_each_worker(engine: AsyncEngine) -> None:
+    hosts = Worlds(engine)
+    await hosts.create(SIZE, BODY)
+    hosts.provider.dies_after_create = True
+    first = await taken(hosts.first, TaskKind.SUBMIT)
+    with pytest.raises(Killed):
+        await hosts.submitting(hosts.first).run(first)
+    assert await hosts.second.claim([TaskKind.SUBMIT]) is None, "it is held"
+    hosts.clock.now_s += LEASE_S + 1
+    hosts.provider.dies_after_create = False
+    second = await taken(hosts.second, TaskKind.SUBMIT)
+    assert await hosts.submitting(hosts.second).run(second) == 0
+    assert len(hosts.provider.created) == 1, "it was found by its name"
+    with pytest.raises(TaskLostError):
+        await hosts.submitting(hosts.first).run(first)
+
+    hosts.dies_at = 70
+    reading = await taken(hosts.first, TaskKind.COLLECT)
+    assert await hosts.second.claim([TaskKind.RUN]) is None, "all are at the provider"
+    with pytest.raises(Killed):
+        await hosts.collecting(hosts.first).run(reading)
+    assert 0 < len(await hosts.stored()) <= 70
+    hosts.clock.now_s += LEASE_S + 1
+    again = await taken(hosts.second, TaskKind.COLLECT)
+    assert await hosts.collecting(hosts.second).run(again) == 0
+    with pytest.raises(TaskLostError):
+        await hosts.collecting(hosts.first).run(reading)
+    assert [number for number, _ in await hosts.stored()] == list(range(SIZE - 1))
+
+    # The provider has not answered the last request, which is run by the gateway.
+    run = await taken(hosts.first, TaskKind.RUN)
+    assert [request.number for request in run.requests] == [SIZE - 1]
+    assert await hosts.second.claim(list(TaskKind)) is None
+    async with reading_once(engine) as connection:
+        assert (await connection.execute(select(provider_batches))).all() == []
+
+
+async def test_a_limit_delays_what_is_not_submitted(engine: AsyncEngine) -> None:
+    hosts = Worlds(engine)
+    hosts.admits = 70
+    await hosts.create(SIZE, BODY)
+    task = await taken(hosts.first, TaskKind.SUBMIT)
+    assert await hosts.submitting(hosts.first).run(task) == 90
+    await hosts.first.release(task, 90)
+    assert [len(requests) for _, requests in hosts.provider.created.values()] == [70]
+    assert await hosts.first.claim([TaskKind.SUBMIT, TaskKind.RUN]) is None
+    hosts.clock.now_s += 91
+    hosts.admits = SIZE
+    assert await hosts.submitting(hosts.second).run(await taken(hosts.second, TaskKind.SUBMIT)) == 0
+    assert [len(requests) for _, requests in hosts.provider.created.values()] == [70, 50]
+    sent = [
+        custom_id for _, requests in hosts.provider.created.values() for custom_id, _ in requests
+    ]
+    assert sent == [f"r{number}" for number in range(SIZE)]
+
+
+async def test_a_cancelled_batch_ends_at_its_provider(engine: AsyncEngine) -> None:
+    hosts = Worlds(engine)
+    batch = await hosts.create(SIZE, BODY)
+    await hosts.submitting(hosts.first).run(await taken(hosts.first, TaskKind.SUBMIT))
+    hosts.provider.ended = False
+    waiting = await taken(hosts.first, TaskKind.COLLECT)
+    assert await hosts.collecting(hosts.first).run(waiting) == LATER_S
+    await hosts.first.release(waiting, LATER_S)
+    await hosts.repository.cancel(ADA.user_id, batch.id, DIALECT_ANTHROPIC)
+    cancelled = await taken(hosts.second, TaskKind.COLLECT)
+    assert await hosts.collecting(hosts.second).run(cancelled) == LATER_S
+    assert hosts.provider.cancelled == ["theirs-0"]
+    assert await hosts.collecting(hosts.second).run(cancelled) == 0
+    assert len(await hosts.stored()) == SIZE - 1
+    # The last one has the result of a cancelled batch, whose task finds nothing to run.
+    run = await taken(hosts.first, TaskKind.RUN)
+    assert run.is_cancelled
+    assert [request.number for request in run.requests] == [SIZE - 1]
+    async with reading_once(engine) as connection:
+        query = select(batch_requests.c.provider_batch_id).distinct()
+        assert len((await connection.execute(query)).all()) == 1
