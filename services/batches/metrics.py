@@ -11,8 +11,9 @@ class BatchMetrics:
     def __init__(self, registry: CollectorRegistry) -> None:
         self.tasks = Counter(
             "gateway_batch_tasks",
-            "Tasks of batches that this process has begun, by kind: validate, run (up to 50 "
-            "requests) or finalize.",
+            "Tasks of batches that this process has begun, by kind: validate, submit (to batch "
+            "services of providers), collect (look at a batch there), run (up to 50 requests) or "
+            "finalize.",
             ["kind"],
             registry=registry,
         )
