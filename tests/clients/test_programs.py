@@ -17,6 +17,9 @@ pytestmark = pytest.mark.clients
 
 PROGRAMS = Path(__file__).with_name("programs")
 _SETTINGS = """
+[batches]
+provider_poll_every_s = 0.1
+
 [[models]]
 name = "claude-*"
 provider = "anthropic"
@@ -27,6 +30,7 @@ kind = "openai"
 base_url = "{sandbox}/v1"
 api_key = "upstream-key"
 responses = true
+batches = true
 
 [providers.bedrock]
 kind = "bedrock"

@@ -1,6 +1,6 @@
 """LangChain's chat models over chats, messages and responses, and its embeddings.
 
-Answers, streams, tools, an agent, structured output.
+Answers, streams, tools, an agent, structured output, many requests at once.
 """
 
 from typing import Any
@@ -147,6 +147,15 @@ def images(model: str) -> None:
         assert "of 1x1 pixels" in answer.text, answer
 
 
+async def many_at_once(model: str) -> None:
+    questions: list[Any] = [[HumanMessage(f"say {number}")] for number in range(4)]
+    for client in (chat(model), messages(model)):
+        for answers in (client.batch(questions), await client.abatch(questions)):
+            assert [f"say {n}" in answer.text for n, answer in enumerate(answers)] == [True] * 4
+        ended = dict(client.batch_as_completed(questions, config={"max_concurrency": 2}))
+        assert all(f"say {number}" in ended[number].text for number in range(4)), ended
+
+
 def responses_answers(model: str) -> None:
     check_answers(chat(model, use_responses_api=True))
 
@@ -222,6 +231,7 @@ run_all(
             responses_structured,
             responses_images,
             responses_state,
+            many_at_once,
         ): OF_RESPONSES,
         (texts_as_vectors,): EMBEDDING,
         (tokens_as_vectors,): ["openai/embed"],
