@@ -36,6 +36,7 @@ from services.common.process.timer_wheel import TimerWheel
 from services.common.settings import Settings, Usage
 
 if TYPE_CHECKING:
+    from facade.open_sockets import OpenSockets
     from facade.request_context import RequestsInProgress
 
 
@@ -68,6 +69,7 @@ class Context:
         has_response_cache: whether answers are cached, so that `cache-control` of requests has an
             effect.
         labels: which labels of requests are read; None if the settings enable none.
+        sockets: the open WebSockets.
         timers: timers of its event loop.
     """
 
@@ -93,6 +95,7 @@ class Context:
     telemetry: Telemetry | None
     has_response_cache: bool = False
     labels: Usage | None = None
+    sockets: OpenSockets = field(kw_only=True)
     timers: TimerWheel = field(default_factory=TimerWheel)
 
     @cached_property

@@ -13,6 +13,7 @@ from facade.dispatch import Serve
 from facade.endpoints import ENDPOINTS
 from facade.failures import failed, to_gateway_error
 from facade.http.exchange import Exchange
+from facade.http.held_charges import HeldCharges
 from facade.http.responses import Response, WholeResponse
 from facade.request_context import authenticate
 from gateway.errors.v1 import errors_pb2
@@ -144,14 +145,11 @@ class InternalRequests:
         return exchange
 
 
-class _NoConnection:
+class _NoConnection(HeldCharges):
     """A connection that nobody reads; see `ClientConnection`."""
 
     writing_paused = False
     peer_address = ""
-
-    def __init__(self) -> None:
-        self._charges: list[Charge] = []
 
     def write(self, data: bytes) -> None:
         """Discard data."""
@@ -161,20 +159,6 @@ class _NoConnection:
 
     def authenticated(self) -> None:
         """Do nothing."""
-
-    def hold(self, charge: Charge) -> None:
-        """Hold a charge until `release`."""
-        self._charges.append(charge)
-
-    def holds(self, charge: Charge) -> bool:
-        """Return whether a charge is held."""
-        return charge in self._charges
-
-    def release(self) -> None:
-        """Release all charges."""
-        for charge in self._charges:
-            charge.release()
-        self._charges.clear()
 
 
 def _seconds(value: str | None) -> float | None:

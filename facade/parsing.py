@@ -94,8 +94,9 @@ def _parse_count_tokens(held: list[bytes], options: Options, lazily: bool) -> Pa
     return anthropic.parse_count_tokens(held.pop(), betas=betas, coding=coding)
 
 
-def _parse_response(held: list[bytes], _: Options, lazily: bool) -> ParsedRequest:
-    return responses.parse_request(held.pop(), lazily=lazily)
+def _parse_response(held: list[bytes], options: Options, lazily: bool) -> ParsedRequest:
+    keeps_items = options.get("keeps_items", False)
+    return responses.parse_request(held.pop(), lazily=lazily, keeps_items=keeps_items)
 
 
 def _parse_interaction(held: list[bytes], _: Options, lazily: bool) -> ParsedRequest:

@@ -101,6 +101,12 @@ class FacadeMetrics:
             multiprocess_mode="livesum",
             registry=registry,
         )
+        self.sockets = Gauge(
+            "gateway_http_websockets",
+            "Open WebSockets.",
+            multiprocess_mode="livesum",
+            registry=registry,
+        )
         self.replaced_workers = Counter(
             "gateway_replaced_workers",
             "Workers that `gateway up` replaced: died (of a signal, of memory, of an error), "

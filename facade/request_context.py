@@ -41,8 +41,8 @@ _REQUEST_ID = re.compile(rf"[A-Za-z0-9._:/+=-]{{1,{MAX_REQUEST_ID}}}", re.ASCII)
 class Connection(Protocol):
     """The part of a connection that draining uses."""
 
-    def force_close(self) -> None:
-        """Close the connection at once, even while a request is being served."""
+    def end(self) -> None:
+        """Close the connection, or a socket once its requests have been answered."""
         ...
 
 
@@ -121,7 +121,7 @@ class RequestsInProgress:
         busy = set(self._in_progress.values())
         for connection in connections:
             if connection not in busy:
-                connection.force_close()
+                connection.end()
         if await self._ended(drain_s):
             return
         self._cancelled |= self._in_progress.keys()

@@ -15,6 +15,7 @@ import grpc
 from facade.dialects import conversations, responses, stored_responses
 from facade.dialects.parsed_request import ParsedRequest
 from facade.http.exchange import Exchange
+from facade.socket_exchange import SocketExchange
 from gateway.conversation.v1.conversation_pb2 import ROLE_SYSTEM, Message
 from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1.inference_pb2 import GenerateRequest
@@ -31,7 +32,7 @@ from services.common.errors import GatewayError, from_rpc_error, invalid
 from services.common.grpc.channels import Metadata
 from services.common.messages.large_request import LargeRequest
 from services.common.messages.lazy_request import LazyRequest
-from services.common.process.byte_budget import Charge, load_charged
+from services.common.process.byte_budget import UNCHARGED, Charge, load_charged
 from services.common.process.offload import offload_if
 
 _PREVIOUS = "previous_response_id"
@@ -53,7 +54,8 @@ async def insert_previous_items(
 ) -> responses.ResponseState:
     """Insert the conversation that a request continues; return its state with resolved items.
 
-    The bytes of stored items are added to `charge`.
+    The bytes of stored items are added to `charge`. A response that a socket keeps has the whole
+    conversation as its input, and so has one that continues it.
 
     Raises:
         GatewayError: invalid, naming `previous_response_id`, if that response is not available;
@@ -70,6 +72,7 @@ async def insert_previous_items(
     else:
         field = _CONVERSATION
         before, conversation = await _stored(exchange, conversation, sent, metadata, charge)
+    given = _with_conversation(exchange, replace(state, input_items=sent), before)
     earlier = await _stored_messages(before, field)
     del before  # it may be as large
     is_large = isinstance(parsed.request, LargeRequest)
@@ -94,7 +97,19 @@ async def insert_previous_items(
         field,
         is_rewritten=bool(state.references),
     )
-    return replace(state, input_items=sent, references=(), conversation=conversation)
+    return replace(given, references=(), conversation=conversation)
+
+
+def _with_conversation(
+    exchange: Exchange, state: responses.ResponseState, before: Sequence[ResponseItem]
+) -> responses.ResponseState:
+    """Return a state whose input has the conversation before it, unless that is stored."""
+    if state.conversation is not None or not isinstance(exchange, SocketExchange):
+        return state
+    if state.store and exchange.recent.items(state.previous_response_id) is None:
+        return state
+    items = [*(item.json for item in before), *state.input_items]
+    return replace(state, input_items=items, previous_response_id=None)
 
 
 async def _previous(
@@ -102,6 +117,13 @@ async def _previous(
 ) -> Sequence[ResponseItem]:
     if previous_id is None:
         return ()
+    if isinstance(exchange, SocketExchange):
+        kept = exchange.recent.items(previous_id)
+        if kept is not None:
+            size = sum([len(item.json) for item in kept])
+            if size > UNCHARGED:
+                await charge.acquire(_COST * size)
+            return kept
 
     async def load(max_bytes: int) -> GetResponseChainResponse:
         rpc_request = GetResponseChainRequest(id=previous_id, max_bytes=max_bytes)

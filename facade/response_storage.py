@@ -1,11 +1,14 @@
 """Storage of a response before its end is sent, and appending to its conversation."""
 
 import logging
+from collections.abc import Sequence
 
 import grpc
+import orjson
 
 from facade.context import Context
 from facade.dialects import conversations, responses, stored_responses
+from facade.socket_exchange import SocketExchange
 from gateway.errors.v1 import errors_pb2
 from gateway.memory.v1.responses_pb2 import CheckCapacityRequest, CreateResponseRequest
 from services.common.errors import GatewayError, from_rpc_error
@@ -98,3 +101,37 @@ class StoredStream:
             await self._store.store(cancelled)
         except GatewayError as error:
             log.warning("a cancelled response was not stored", extra={"code": error.code})
+
+
+class ResponseKeeper:
+    """Keeps an unstored response on its socket, before its end is sent; see `EndObserver`.
+
+    Args:
+        exchange: the request.
+        input_items: its whole conversation, as JSON.
+        encoder: has the response object once the answer has ended.
+    """
+
+    def __init__(
+        self,
+        exchange: SocketExchange,
+        input_items: Sequence[bytes],
+        encoder: responses.ResponseStream,
+    ) -> None:
+        self._exchange = exchange
+        self._input_items = input_items
+        self._encoder = encoder
+
+    async def before_end(self) -> None:
+        """Keep the response, unless it has failed."""
+        response = self._encoder.response
+        if not stored_responses.is_appended(response):
+            return
+        content = stored_responses.response_content(response)
+        response_id = orjson.loads(content.body)["id"]
+        new = stored_responses.new_response(response_id, None, self._input_items, content, None)
+        exchange = self._exchange
+        exchange.recent.keep(exchange.stream_id, response_id, [*new.input, *new.content.output])
+
+    async def left(self) -> None:
+        """Do nothing: the socket is closed."""

@@ -14,12 +14,14 @@ from facade.app import create_dispatcher, create_operations_dispatcher, plain_en
 from facade.context import Context
 from facade.cors import Cors
 from facade.dispatch import Serve
-from facade.http.connection import HttpConnection, Respond
+from facade.http.connection import HttpConnection
 from facade.http.connections import Connections
 from facade.http.parser import UnfinishedHeads
 from facade.http.plain import PlainEndpoint
+from facade.http.responses import Respond
 from facade.inference_stub import inference_stub
 from facade.internal_requests import InternalRequests
+from facade.open_sockets import OpenSockets
 from facade.parsing import ParserPool
 from facade.process_state.certificate_metrics import CertificateMetrics
 from facade.process_state.loop_delay import LoopDelay
@@ -153,6 +155,7 @@ class Facade:
             telemetry=telemetry,
             has_response_cache=settings.response_cache.enabled,
             labels=settings.usage if settings.usage.has_labels else None,
+            sockets=OpenSockets(limits.max_parallel_requests_per_user, counted),
         )
         serve: Serve = request_context
         if request_log is not None:

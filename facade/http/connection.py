@@ -14,11 +14,12 @@ import contextvars
 import logging
 import traceback
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Coroutine, Mapping
 from functools import partial
 from typing import Any, Final, cast
 
 from aiohttp.http import HttpRequestParser
+from aiohttp.streams import StreamReader
 
 from facade.context import Context
 from facade.http import head_errors
@@ -28,14 +29,13 @@ from facade.http.head_errors import BadHeadError
 from facade.http.parser import BoundedParser, Message, UnfinishedHeads
 from facade.http.plain import PlainEndpoint, PlainReader
 from facade.http.refused import RefusedConnection
-from facade.http.responses import Response, WholeResponse
+from facade.http.responses import Respond, SwitchedResponse, WholeResponse
+from facade.http.websocket import WebSocket
 from facade.http.writable import WritableConnection
 from services.common import errors
 from services.common.errors import GatewayError
 
 log = logging.getLogger(__name__)
-
-Respond = Callable[[Exchange], Awaitable[Response]]
 
 # Bytes of a body, or of requests that follow a plain one, that are read ahead.
 _READ_AHEAD: Final = 256 << 10
@@ -58,6 +58,8 @@ class HttpConnection(WritableConnection):
         "_is_plain",
         "_refused",
         "_respond",
+        "_socket",
+        "_stream",
         "_task",
         "_variables",
         "_waiting",
@@ -116,6 +118,9 @@ class HttpConnection(WritableConnection):
         self._idle_since = 0.0
         # Set once the connection is refused or evicted.
         self._refused: RefusedConnection | None = None
+        # Of a connection that has become a WebSocket: the socket, and what the client sends.
+        self._socket: WebSocket | None = None
+        self._stream: StreamReader | None = None
 
     @property
     def is_idle(self) -> bool:
@@ -161,6 +166,9 @@ class HttpConnection(WritableConnection):
 
     def data_received(self, data: bytes) -> None:
         """Serve the requests in the data, or the parts of them."""
+        if self._stream is not None:
+            self._stream.feed_data(data)
+            return
         if self._is_plain or (self._waiting and self._is_ahead):
             self._hold(data)
             return
@@ -190,6 +198,13 @@ class HttpConnection(WritableConnection):
             self.transport = None
         if self._task is not None:
             self._task.cancel()
+
+    def end(self) -> None:
+        """Close the connection, or a socket once its requests have been answered."""
+        if self._socket is None:
+            self.force_close()
+        else:
+            self._socket.stop()
 
     def check(self, now: float) -> float:
         """Close the connection if it is idle, or if a head or a reader takes too long.
@@ -254,6 +269,9 @@ class HttpConnection(WritableConnection):
                     self.write(response.encode(exchange))
                     if self.writing_paused:
                         await self.drain()
+                elif isinstance(response, SwitchedResponse):
+                    await self._switch(response, exchange)
+                    exchange.keep_alive = False
             except ConnectionError:
                 raise
             except Exception as error:
@@ -271,6 +289,15 @@ class HttpConnection(WritableConnection):
             pass  # the client has left, or the response cannot be completed
         finally:
             self._end(is_open=is_open)
+
+    async def _switch(self, response: SwitchedResponse, exchange: Exchange) -> None:
+        """Serve the connection as a WebSocket until that is closed."""
+        self._upgraded = True  # the reader of HTTP is not paused any more
+        self._stream = StreamReader(self, _READ_AHEAD, loop=self._loop)
+        limits = self._context.settings.limits
+        self._socket = socket = WebSocket(self, self._stream, limits, exchange.charge)
+        self.write(response.encode(exchange))
+        await response.serve(socket, self._respond)
 
     async def _reject(self, error: BadHeadError) -> None:
         """Respond to a rejected head, and close the connection."""

@@ -57,6 +57,10 @@ class LimitedConnection(Protocol):
         """Close the connection at once, even while a request is being served."""
         ...
 
+    def end(self) -> None:
+        """Close the connection, or a socket once its requests have been answered."""
+        ...
+
     def check(self, now: float) -> float:
         """Close the connection if one of its time limits has passed.
 

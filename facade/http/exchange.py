@@ -1,6 +1,6 @@
 """One HTTP exchange: a request and the state of its response."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple, Protocol, Self
 
@@ -148,6 +148,8 @@ class Exchange:
         first_content_s: seconds until the first content of a streamed answer; None before.
         trace: the trace that it is part of, if any.
         labels: metadata of its calls with its tags and end user.
+        takes_headers: takes the headers of a streamed response in place of a head, if its
+            connection carries messages; None otherwise.
     """
 
     path_values: Mapping[str, str] = _EMPTY
@@ -167,6 +169,7 @@ class Exchange:
     dialect: Dialect.ValueType = DIALECT_UNSPECIFIED
     caller_paths: CallerPaths | None = None
     labels: Sequence[tuple[str, str]] = ()
+    takes_headers: Callable[[Mapping[str, str]], None] | None = None
 
     def __init__(
         self,

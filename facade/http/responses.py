@@ -1,11 +1,15 @@
 """Responses: complete ones, event streams, and bodies of known length in pieces."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from email.utils import formatdate
 from functools import lru_cache
 from http import HTTPStatus
+from typing import TYPE_CHECKING
 
 from facade.http.exchange import Exchange
+
+if TYPE_CHECKING:
+    from facade.http.websocket import WebSocket
 
 STATUS_LINES = {status.value: f"HTTP/1.1 {status} {status.phrase}" for status in HTTPStatus}
 NO_HEADERS: Mapping[str, str] = {}
@@ -139,13 +143,17 @@ class StreamedResponse:
         """Build the head, which is written with the first data; by default of an event stream."""
         self.status = 200
         exchange.has_begun = True
+        self._connection = exchange.connection
+        if exchange.takes_headers is not None:
+            exchange.takes_headers({**headers, "x-request-id": exchange.request_id})
+            self._is_chunked, self._head = False, b""
+            return
         fields = f"Content-Type: {content_type}\r\n{_UNCACHED}"
         self._is_chunked = exchange.is_http_1_1
         if self._is_chunked:
             fields += "Transfer-Encoding: chunked\r\n"
         else:
             exchange.keep_alive = False
-        self._connection = exchange.connection
         self._head = _head(exchange, self.status, fields, headers)
 
     def write(self, *parts: bytes, is_last: bool = False) -> None:
@@ -170,7 +178,35 @@ class StreamedResponse:
             self._connection.write(data)
 
 
-Response = WholeResponse | SizedResponse | StreamedResponse
+class SwitchedResponse:
+    """The response that opens a WebSocket (RFC 6455, section 4.2.2).
+
+    Attributes:
+        status: HTTP status code.
+        serve: serves the socket until it is closed, with a function that serves requests.
+    """
+
+    __slots__ = ("_accept", "serve", "status")
+
+    def __init__(
+        self, accept: str, serve: "Callable[[WebSocket, Respond], Awaitable[None]]"
+    ) -> None:
+        """Create the response; `accept` is the value of `Sec-WebSocket-Accept`."""
+        self.status = 101
+        self._accept = accept
+        self.serve = serve
+
+    def encode(self, exchange: Exchange) -> bytes:
+        """Return the head."""
+        exchange.keep_alive = True  # `Connection` has another value here
+        fields = (
+            f"Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: {self._accept}\r\n"
+        )
+        return _head(exchange, self.status, fields, NO_HEADERS)
+
+
+Response = WholeResponse | SizedResponse | StreamedResponse | SwitchedResponse
+Respond = Callable[[Exchange], Awaitable[Response]]
 
 
 def _head(exchange: Exchange, status: int, fields: str, headers: Mapping[str, str]) -> bytes:

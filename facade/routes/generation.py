@@ -69,8 +69,8 @@ async def parse(exchange: Exchange, body_format: BodyFormat, **options: Option) 
         async with received as held:
             parsed = await context.parser.parse(body_format, held, **options)
             received.keep()
-        if exchange.body_charge is not None:
-            request_charge.set(exchange.body_charge)
+    if exchange.body_charge is not None:
+        request_charge.set(exchange.body_charge)
     if context.labels is not None:
         exchange.labels = label_metadata(exchange.headers, parsed, context.labels)
     exchange.model, exchange.dialect = parsed.model, body_format.dialect

@@ -16,9 +16,12 @@ from facade.http.exchange import Exchange
 from facade.http.responses import JsonResponse, Response, StreamedResponse
 from facade.parsing import RESPONSES, BodyFormat
 from facade.response_conversations import complete, insert_previous_items
-from facade.response_storage import ResponseStore, StoredStream
+from facade.response_storage import ResponseKeeper, ResponseStore, StoredStream
 from facade.routes.generation import generate, parse, rpc_metadata, stream
-from facade.sse import Encoder
+from facade.sse import Encoder, EndObserver
+from facade.socket_exchange import SocketExchange
+from gateway.conversation.v1.conversation_pb2 import FINISH_REASON_END_TURN
+from gateway.inference.v1.inference_pb2 import Event, Finish, GetModelRequest, Start
 from gateway.memory.v1.responses_pb2 import CreateBackgroundResponse, RunInBackgroundRequest
 from services.common.errors import from_rpc_error
 from services.common.ids import new_response_id
@@ -59,7 +62,8 @@ async def create(exchange: Exchange) -> Response:
 
 async def create_as(exchange: Exchange, form: ResponseForm) -> Response:
     """Generate a response, and store it unless the request has `store: false`."""
-    parsed = await parse(exchange, form.body_format)
+    keeps_items = {"keeps_items": True} if isinstance(exchange, SocketExchange) else {}
+    parsed = await parse(exchange, form.body_format, **keeps_items)
     state = parsed.state
     assert state is not None
     if not state.uses_stored_items:
@@ -90,6 +94,8 @@ async def _generate(
     if state.background:
         return await _generate_in_background(exchange, form, parsed, state, charge)
     response_id = new_response_id()
+    if isinstance(exchange, SocketExchange) and not exchange.generates:
+        return await _keep(exchange, parsed, state, response_id)
     if parsed.stream:
         return await _stream(exchange, form, parsed, state, response_id)
     store = await _store_of(exchange, state, response_id)
@@ -180,7 +186,11 @@ async def _stream(
     """Respond with the events of a response, which is stored before its end is sent."""
     store = await _store_of(exchange, state, response_id)
     own = _encoder(exchange, state, response_id)
-    observer = None if store is None else StoredStream(store, own)
+    observer: EndObserver | None = None
+    if store is not None:
+        observer = StoredStream(store, own)
+    elif isinstance(exchange, SocketExchange):
+        observer = ResponseKeeper(exchange, state.input_items, own)
     return await stream(exchange, parsed, form.encoder(own), observer)
 
 
@@ -193,6 +203,33 @@ async def _store_of(
     store = ResponseStore(exchange.context, rpc_metadata(exchange), response_id, state)
     await store.check_capacity()
     return store
+
+
+async def _keep(
+    exchange: SocketExchange,
+    parsed: ParsedRequest,
+    state: responses.ResponseState,
+    response_id: str,
+) -> Response:
+    """Keep a conversation on its socket, and respond with a response without output.
+
+    Raises:
+        grpc.aio.AioRpcError: the model is not known.
+    """
+    metadata = rpc_metadata(exchange)
+    await exchange.context.inference.GetModel(GetModelRequest(name=parsed.model), metadata=metadata)
+    encoder = _encoder(exchange, state, response_id)
+    events = encoder.encode(
+        (
+            Event(start=Start(model=parsed.model)),
+            Event(finish=Finish(reason=FINISH_REASON_END_TURN)),
+        )
+    )
+    end = encoder.finish()
+    await ResponseKeeper(exchange, state.input_items, encoder).before_end()
+    response = StreamedResponse(exchange, {})
+    response.write(events, end, is_last=True)
+    return response
 
 
 def _encoder(

@@ -67,13 +67,18 @@ _TOOL_CHOICES = frozenset({"tool_choice", "parallel_tool_calls"})
 
 
 def parse_request(
-    body: bytes, *, lazily: bool = False, new_id: ids.IdGenerator = ids.new_id
+    body: bytes,
+    *,
+    lazily: bool = False,
+    keeps_items: bool = False,
+    new_id: ids.IdGenerator = ids.new_id,
 ) -> ParsedRequest:
     """Parse the body of `POST /v1/responses`.
 
     Args:
         body: JSON.
         lazily: whether the conversation may be translated later.
+        keeps_items: whether the state has the items of the input even if nothing is stored.
         new_id: creates ids of input items, with a given prefix.
 
     Raises:
@@ -97,14 +102,15 @@ def parse_request(
     if lazy is not None:
         request = lazy.request
         if lazy.has_whole_body:
-            if len(lazy.wire_json) <= KEPT_SETTINGS_BYTES and "tools" not in lazy.fields:
+            is_short = len(lazy.wire_json) <= KEPT_SETTINGS_BYTES
+            if is_short and "tools" not in lazy.fields and not keeps_items:
                 state = lazy.wire.state
         elif exact_json(lazy.wire_json) is None:
             dump = _dump
     else:
         _check(wire, stream)
     if state is None:
-        state = _state(wire, lazy, new_id, dump)
+        state = _state(wire, lazy, new_id, dump, keeps_items=keeps_items)
     if lazy is None:
         _ = state.echo.json  # serialized now, so that it keeps no reference to a large body
         request = _parameters(wire, "")
@@ -268,6 +274,8 @@ def _state(
     lazy: _LazyResponse | None,
     new_id: ids.IdGenerator,
     dump: Callable[[object], bytes],
+    *,
+    keeps_items: bool = False,
 ) -> ResponseState:
     """Return the state of a request; `lazy` is given if its conversation is passed on."""
     # Attributes of pydantic models are looked up slowly.
@@ -280,8 +288,8 @@ def _state(
         conversation, stored_item = StoredConversation(name), conversation_item
     references: Sequence[Reference] = ()
     written: Sequence[bytes] = ()
-    if lazy is None or store:
-        is_kept = store or conversation is not None
+    if lazy is None or store or keeps_items:
+        is_kept = store or keeps_items or conversation is not None
         sent = held["input"] if lazy is None else lazy.conversation("input").get("input")
         items = _items(sent or (), store=is_kept)
         references = references_in(items, "input")

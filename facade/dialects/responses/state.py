@@ -156,7 +156,7 @@ class ResponseState:
         conversation: the stored conversation that it belongs to; the name of a memory is in the
             request.
         input_items: the items of the input as JSON, each with an id, if there is `store`, a
-            conversation or a reference; an input that is a text is a message.
+            conversation or a reference, or if they are kept; an input that is a text is a message.
         references: the references to stored items in the input, which have no canonical message.
         instructions: the system prompt, which is the first canonical message.
         echo: the fields that the response echoes.

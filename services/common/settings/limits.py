@@ -38,6 +38,11 @@ class Limits(Section):
         "time that a connection may wait for its next request",
         seen="the connection closes; not counted",
     )
+    max_socket_s: Annotated[float, Field(gt=0, le=86_400)] = setting(
+        3600,
+        "time that a WebSocket may be open; it is closed after the requests in progress",
+        seen="an event with 400 `websocket_connection_limit_reached`, and close code 1001",
+    )
     stalled_reader_s: Annotated[float, Field(gt=0)] = setting(
         60,
         "time in which a caller reads nothing of a pending answer; then it is disconnected",
