@@ -10,6 +10,7 @@ from http import HTTPStatus
 
 import aiohttp
 import grpc
+import openai
 import pytest
 from aiohttp import web
 from grpc_health.v1 import health_pb2, health_pb2_grpc
@@ -90,6 +91,20 @@ async def test_a_model_name_keeps_its_slash(
     address = URL(f"{behind_envoy.address}/beta/v1/models/sandbox%2Fecho", encoded=True)
     async with session.get(address, headers=headers) as answer:
         assert (await answer.json())["id"] == "sandbox/echo"
+
+
+async def test_responses_come_over_a_websocket(behind_envoy: Gateway) -> None:
+    url = f"{behind_envoy.address}/v1"
+    async with (
+        openai.AsyncOpenAI(base_url=url, api_key=behind_envoy.key, max_retries=0) as client,
+        client.responses.connect() as connection,
+    ):
+        for text in ("one", "two"):
+            await connection.response.create(model="sandbox/echo", input=text, store=False)
+            while (event := await connection.recv()).type not in ("error", "response.completed"):
+                pass
+            assert event.type == "response.completed"
+            assert f'"{text}"' in event.response.output_text
 
 
 async def test_grpc_callers_reach_the_services(behind_envoy: Gateway) -> None:

@@ -1,5 +1,5 @@
 // Codex without a terminal: an answer, a command, an edit of a file, a session that goes on and one
-// that outgrows its model, a tool of an MCP server, a sub-agent, a wrong key.
+// that outgrows its model, a tool of an MCP server, a sub-agent, a WebSocket, a wrong key.
 
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
@@ -14,9 +14,11 @@ const server = `{command="${process.execPath}", args=["${join(import.meta.dirnam
 const GATEWAY = "gateway";
 // Of a provider with this name it expects that it compacts conversations.
 const OPENAI = "OpenAI";
-const provider = (name) => `{name="${name}", base_url="${address}/beta/v1", env_key="GATEWAY_KEY"}`;
+const SOCKETS = ", supports_websockets=true";
+const provider = (name, more) =>
+  `{name="${name}", base_url="${address}/beta/v1", env_key="GATEWAY_KEY"${more}}`;
 
-function start(model, prompt, options = [], apiKey = key, name = GATEWAY) {
+function start(model, prompt, options = [], apiKey = key, name = GATEWAY, more = "") {
   rmSync(lastMessage, { force: true });
   const done = spawnSync(
     program,
@@ -24,7 +26,7 @@ function start(model, prompt, options = [], apiKey = key, name = GATEWAY) {
       ...["exec", ...options, "--json", "--skip-git-repo-check", "-m", model],
       ...["--output-last-message", lastMessage],
       ...["--dangerously-bypass-approvals-and-sandbox"],
-      ...["-c", `model_providers.gateway=${provider(name)}`, "-c", 'model_provider="gateway"'],
+      ...["-c", `model_providers.gateway=${provider(name, more)}`, "-c", 'model_provider="gateway"'],
       // Nothing is asked of OpenAI's servers.
       ...["-c", "analytics.enabled=false", "-c", "check_for_update_on_startup=false"],
       prompt,
@@ -34,7 +36,7 @@ function start(model, prompt, options = [], apiKey = key, name = GATEWAY) {
       encoding: "utf8",
       timeout: 180_000,
       stdio: ["ignore", "pipe", "pipe"],
-      env: { PATH: process.env.PATH, HOME: folder, GATEWAY_KEY: apiKey },
+      env: { PATH: process.env.PATH, HOME: folder, GATEWAY_KEY: apiKey, RUST_LOG: "codex_api=info" },
     },
   );
   const events = done.stdout
@@ -42,7 +44,8 @@ function start(model, prompt, options = [], apiKey = key, name = GATEWAY) {
     .filter((line) => line.startsWith("{"))
     .map((line) => JSON.parse(line));
   const message = existsSync(lastMessage) ? readFileSync(lastMessage, "utf8") : "";
-  return { status: done.status, message, events, stderr: done.stderr.slice(-1_000) };
+  const usesSocket = done.stderr.includes('transport="responses_websocket"');
+  return { status: done.status, message, events, usesSocket, stderr: done.stderr.slice(-1_000) };
 }
 
 const patch = (file) => `*** Begin Patch\n*** Add File: ${file}\n+a line\n*** End Patch`;
@@ -79,6 +82,13 @@ const steps = {
     const done = start(model, "thank you", ["resume", "--last"]);
     check(said(first).includes("hello there") && said(done).includes("thank you"), done);
     check(usage(done).input_tokens > usage(first).input_tokens, usage(done));
+  },
+  // It sends its instructions ahead (`generate: false`), and then only what is new.
+  webSocket: (model) => {
+    rmSync(join(folder, "exec_command.txt"), { force: true });
+    const done = start(model, "echo sent > exec_command.txt", [], key, GATEWAY, SOCKETS);
+    check(said(done) && done.usesSocket, done);
+    check(readFileSync(join(folder, "exec_command.txt"), "utf8") === "sent\n", "no file");
   },
 };
 
