@@ -86,6 +86,8 @@ async def test_a_long_conversation_is_compacted_first(served: Served, model: str
     )
     assert [block.type for block in made.content[:2]] == ["compaction", "text"]
     assert "Rex" in made.content[0].content
+    assert [one.type for one in made.usage.iterations] == ["compaction", "message"]
+    assert made.usage.iterations[1].input_tokens == made.usage.input_tokens
     summarising, answering = (orjson.dumps(one.body).decode() for one in [*served.requests][-2:])
     assert "Why?" in summarising and "11.4 kg" in summarising
     assert SUMMARY in answering and "Be brief." in answering and "toolu_1" not in answering
@@ -106,7 +108,10 @@ async def test_a_pause_and_a_request_for_a_summary_end_there(served: Served) -> 
         made = await served.ask("openai/echo", [*CONVERSATION, NEXT], tools=TOOLS, **options)
         assert [block.type for block in made.content] == ["compaction"]
         assert made.stop_reason == "compaction"
-        assert made.usage.input_tokens > 20
+        # What the summary took is an iteration of its own.
+        (iteration,) = made.usage.iterations
+        assert (iteration.type, made.usage.input_tokens) == ("compaction", 0)
+        assert iteration.input_tokens > 20 and iteration.output_tokens > 0
 
 
 async def test_compactions_are_streamed(served: Served) -> None:
@@ -123,6 +128,11 @@ async def test_compactions_are_streamed(served: Served) -> None:
     assert (1, "text_delta") in kinds and all(index for index, _ in kinds[1:])
     assert [block.type for block in final.content[:2]] == ["compaction", "text"]
     assert "Rex" in final.content[0].content and final.content[0].encrypted_content
+    summary, answer = final.usage.iterations
+    assert (summary.type, answer.type) == ("compaction", "message")
+    assert summary.input_tokens > 20
+    tokens = (final.usage.input_tokens, final.usage.output_tokens)
+    assert (answer.input_tokens, answer.output_tokens) == tokens
 
 
 async def test_anthropic_compacts_by_itself(served: Served) -> None:

@@ -4,8 +4,9 @@ A provider that compacts conversations of the request's dialect does so itself. 
 model that the request names summarises the conversation, and then answers it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import aclosing
+from functools import partial
 from typing import Final, NamedTuple
 
 import orjson
@@ -52,6 +53,7 @@ from services.inference.compaction.split import (
     with_latest,
 )
 from services.inference.compaction.transcript import earlier_summary, texts_of
+from services.inference.compaction.usage import joint_usage
 from services.inference.memory.split import uses_memory
 from services.inference.offload import offload
 from services.inference.plans.plan import Step
@@ -60,7 +62,6 @@ from services.inference.request.estimate import estimate_input_tokens
 from services.inference.request.request_changes import copied
 from services.inference.run.engine import Engine
 from services.inference.stream.batches import Batches
-from services.inference.tools.usage import add_usage
 from services.inference.usage.request_usage import current_usage
 
 TASK: Final = "compact"
@@ -134,7 +135,7 @@ class CompactedAnswers:
                 id=done.answer.id,
                 model=done.answer.model,
                 choices=[Choice(blocks=done.blocks, finish=finish_of(request.dialect))],
-                usage=done.answer.usage,
+                usage=joint_usage(request.dialect, done.answer.usage, None),
                 route=done.answer.route,
             )
         await _reserve(done)
@@ -145,7 +146,7 @@ class CompactedAnswers:
             blocks = list(choice.blocks)
             del choice.blocks[:]
             choice.blocks.extend([*done.blocks, *blocks])
-        response.usage.CopyFrom(add_usage(done.answer.usage, answer.usage))
+        response.usage.CopyFrom(joint_usage(request.dialect, done.answer.usage, answer.usage))
         return response
 
     async def stream(self, sent: Request) -> Batches:
@@ -343,7 +344,8 @@ async def _whole_stream(done: _Compacted, request: GenerateRequest) -> Batches:
     events = [Event(start=Start(id=answer.id, model=answer.model, route=answer.route))]
     for number, block in enumerate(done.blocks):
         events += _numbered(events_of(block), number)
-    events += [Event(usage=answer.usage), Event(finish=finish_of(request.dialect))]
+    usage = joint_usage(request.dialect, answer.usage, None)
+    events += [Event(usage=usage), Event(finish=finish_of(request.dialect))]
     yield events
 
 
@@ -352,12 +354,12 @@ async def _joined(done: _Compacted, batches: Batches) -> Batches:
     opening: list[Event] = []
     for number, block in enumerate(done.blocks):
         opening += _numbered(events_of(block), number)
-    offset, before = len(done.blocks), done.answer.usage
+    offset, join = len(done.blocks), partial(joint_usage, done.request.dialect, done.answer.usage)
     async with aclosing(batches):
         async for batch in batches:
             events: list[Event] = []
             for event in batch:
-                events.append(_moved(event, offset, before))
+                events.append(_moved(event, offset, join))
                 if event.HasField("start"):
                     events += opening
             if events:
@@ -371,11 +373,11 @@ def _numbered(events: Iterable[Event], number: int) -> list[Event]:
     return numbered
 
 
-def _moved(event: Event, offset: int, before: Usage) -> Event:
-    """Return an event after `offset` blocks and the usage before."""
+def _moved(event: Event, offset: int, join: Callable[[Usage], Usage]) -> Event:
+    """Return an event after `offset` blocks; `join` adds the usage of the summary."""
     kind = event.WhichOneof("kind")
     if kind == "usage":
-        return Event(usage=add_usage(before, event.usage))
+        return Event(usage=join(event.usage))
     if kind in _UNMOVED:
         return event
     moved = Event()
