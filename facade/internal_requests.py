@@ -20,7 +20,6 @@ from gateway.errors.v1 import errors_pb2
 from services.common.errors import internal
 from services.common.ids import new_request_id
 from services.common.messages.deferred_call import DeferredCall, RenderedCall, deferred_call
-from services.common.process.byte_budget import Charge
 from services.common.text.texts import parse_digits
 
 _POST: Final = "POST"

@@ -18,8 +18,8 @@ from facade.parsing import RESPONSES, BodyFormat
 from facade.response_conversations import complete, insert_previous_items
 from facade.response_storage import ResponseKeeper, ResponseStore, StoredStream
 from facade.routes.generation import generate, parse, rpc_metadata, stream
-from facade.sse import Encoder, EndObserver
 from facade.socket_exchange import SocketExchange
+from facade.sse import Encoder, EndObserver
 from gateway.conversation.v1.conversation_pb2 import FINISH_REASON_END_TURN
 from gateway.inference.v1.inference_pb2 import Event, Finish, GetModelRequest, Start
 from gateway.memory.v1.responses_pb2 import CreateBackgroundResponse, RunInBackgroundRequest
