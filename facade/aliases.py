@@ -17,6 +17,7 @@ _UNVERSIONED = ("", "/beta")
 AREAS = (
     *("chat", "messages", "responses", "embeddings", "models", "files", "uploads", "storage"),
     *("conversations", "memories", "memory", "usage", "batches"),
+    "vector_stores",
     *("moderations", "images", "audio", "rerank", "completions"),
 )
 _CODING = "/coding/v1"

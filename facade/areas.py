@@ -40,6 +40,7 @@ AREAS: Sequence[Area] = (
     _area("Moderations", "moderations", "moderation"),
     _area("Rerank", "rerank", "reranking"),
     _area("Models", "models", "model"),
+    _area("Vector stores", "vector_stores"),
     _area("Files", "files", "file", "storage", "uploads"),
     _area("Memory", "memories", "memory"),
     _area("Usage", "usage"),

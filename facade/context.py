@@ -27,6 +27,7 @@ from gateway.memory.v1 import (
     conversations_pb2_grpc,
     memory_pb2_grpc,
     responses_pb2_grpc,
+    vector_stores_pb2_grpc,
 )
 from services.common.clock import Clock
 from services.common.grpc.authentication import Identify
@@ -107,6 +108,11 @@ class Context:
     def chats(self) -> chats_pb2_grpc.ChatCompletionServiceAsyncStub:
         """The stub of the ChatCompletionService on the channel."""
         return chats_pb2_grpc.ChatCompletionServiceStub(self.channel)
+
+    @cached_property
+    def vector_stores(self) -> vector_stores_pb2_grpc.VectorStoreServiceAsyncStub:
+        """The stub of the VectorStoreService on the channel."""
+        return vector_stores_pb2_grpc.VectorStoreServiceStub(self.channel)
 
     @cached_property
     def batches(self) -> batches_pb2_grpc.BatchServiceAsyncStub:

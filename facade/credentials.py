@@ -189,6 +189,7 @@ _RULES = (
     ("/beta/v1/embeddings", CHAT),
     ("/beta/v1/uploads", CHAT),
     ("/beta/v1/batches", CHAT),
+    ("/beta/v1/vector_stores", CHAT),
     ("/coding/v1/messages", CODING_MESSAGES),
     ("/coding/v1/", CODING_MODELS),
     ("/beta/v1/files", FILES_AND_MODELS),

@@ -32,6 +32,7 @@ from facade.routes import (
     tus,
     uploads,
     usage,
+    vector_stores,
 )
 from facade.routes.description import with_description
 
@@ -58,6 +59,7 @@ ENDPOINTS: Final[tuple[EndpointSpec, ...]] = with_description(
         *uploads.ENDPOINTS,
         *tus.ENDPOINTS,
         *gemini_files.ENDPOINTS,
+        *vector_stores.ENDPOINTS,
         *usage.ENDPOINTS,
         *memory.ENDPOINTS,
         *articles.ENDPOINTS,

@@ -246,6 +246,7 @@ class Services:
             started.inference,
             started.files,
             started.articles,
+            started.vector_stores,
             started.memory,
             started.responses,
             started.administration,

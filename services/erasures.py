@@ -22,6 +22,7 @@ from services.inference.erasure import store_erasures
 from services.memory.assembly import open_queue
 from services.memory.erasure import MemoryErasure
 from services.memory.jobs.stores import Stores
+from services.memory.vector_stores.erasure import VectorStoreErasure
 from services.responses.erasure import ResponseErasure
 
 
@@ -33,6 +34,7 @@ def erase_batches(settings: Settings, database: AsyncEngine, clock: Clock) -> Se
     return [
         # Before memories, whose function removes the row of the user that they share.
         ResponseErasure(database),
+        VectorStoreErasure(database),
         MemoryErasure(database, Stores.open(database, clock, open_queue(database, clock))),
         ArticleErasure(database, Retention(database, clock, owner_usage), owner_usage),
         LimitErasure(database),

@@ -33,6 +33,7 @@ from gateway.memory.v1 import (
     conversations_pb2_grpc,
     memory_pb2_grpc,
     responses_pb2_grpc,
+    vector_stores_pb2_grpc,
 )
 from services.accounts import servicer as accounts
 from services.accounts.admin import assembly as admin
@@ -77,6 +78,7 @@ from services.inference.limits.label_limits import LabelLimits
 from services.inference.limits.limiter import Limiter
 from services.inference.memory.turn_client import TurnClient
 from services.inference.provider_batches import ProviderBatches
+from services.inference.memory.vector_stores import VectorStoreClient
 from services.inference.provider_states import servicer as provider_states
 from services.inference.provider_states.servicer import ProviderStates
 from services.inference.provider_states.shared_folder import SharedFolder
@@ -86,6 +88,9 @@ from services.inference.usage.usage_client import UsageClient
 from services.media.conversion.pool import ConversionPool
 from services.memory import assembly as memory
 from services.memory.assembly import MemoryService
+from services.memory.vector_stores import servicer as vector_stores
+from services.memory.vector_stores.assembly import VectorStoreService
+from services.memory.vector_stores.file_text import FileTexts
 from services.request_log.assembly import open_request_log
 from services.request_log.grpc_calls import LoggedInference
 from services.request_log.recorder import RequestRecorder
@@ -145,6 +150,7 @@ class Started:
     articles: ArticleService | None = None
     processes: ProcessRegistry | None = None
     memory: MemoryService | None = None
+    vector_stores: VectorStoreService | None = None
     responses: ResponseService | None = None
     batches: BatchService | None = None
     inference: Inference | None = None
@@ -254,6 +260,28 @@ async def _start_memory(shared: Shared, started: Started) -> None:
         started.memory.servicer,
         memory.SERVICE_NAME,
     )
+    started.vector_stores = VectorStoreService.start(
+        settings,
+        shared.database,
+        shared.clock,
+        shared.new_registry(),
+        FileTexts(
+            shared.channel,
+            shared.keys.to_store,
+            shared.pool,
+            shared.budget,
+            settings.vector_stores.max_file_bytes,
+            settings.vector_stores.max_pages,
+        ),
+        started.memory.tools,
+        shared.for_rows,
+        started.processes,
+    )
+    shared.server.add(
+        vector_stores_pb2_grpc.add_VectorStoreServiceServicer_to_server,
+        started.vector_stores.servicer,
+        vector_stores.SERVICE_NAME,
+    )
     started.responses = ResponseService.start(
         settings,
         shared.database,
@@ -308,7 +336,9 @@ async def _start_inference(shared: Shared, started: Started) -> None:
         shared.secrets,
         clock,
         shared.new_registry(),
-        OtherServices(FileStoreReader(channel), TurnClient(channel), send_usage),
+        OtherServices(
+            FileStoreReader(channel), TurnClient(channel), send_usage, VectorStoreClient(channel)
+        ),
         SharedStores(
             sweeper_lease(shared.database, "conversions", every_s, clock),
             sweeper_lease(shared.database, ANSWERS, every_s, clock),

@@ -48,6 +48,7 @@ from services.inference.run.engine import Engine
 from services.inference.store_sweeper import ROUNDS, store_sweeper
 from services.inference.stored_files import Files
 from services.inference.tools.backends import search_backend
+from services.inference.tools.file_search import FileSearches
 from services.inference.tools.pages import Pages
 from services.inference.tools.running import WebTools
 from services.inference.usage.label_reader import LabelReader
@@ -80,11 +81,13 @@ class OtherServices:
         files: reads the files that requests reference.
         memories: opens turns at the memory service.
         send_usage: stores usage records.
+        file_searches: searches vector stores; None without any.
     """
 
     files: Files
     memories: TurnFactory
     send_usage: Send
+    file_searches: FileSearches | None = None
 
 
 @dataclass(frozen=True)
@@ -132,6 +135,7 @@ class Inference:
         self._client = client
         self._environ = environ
         self._now_ms = clock.now_ms
+        self._file_searches = others.file_searches
         self._metrics = InferenceMetrics(counters)
         self._authorizers = Authorizers()
         self._learnt: dict[str, list[str]] = {}
@@ -439,6 +443,7 @@ class Inference:
                 self._budget,
             ),
             self._metrics,
+            files=self._file_searches,
             telemetry=self._telemetry,
         )
 

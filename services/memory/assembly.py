@@ -27,6 +27,7 @@ from services.memory.servicer import MemoryServicer
 from services.memory.storage.repository import MemoryRepository
 from services.memory.turns.context import ContextReader
 from services.memory.turns.turn_service import TurnService
+from services.memory.vector_stores.assembly import IndexTools
 
 SERVICE_NAME = "gateway.memory.v1.MemoryService"
 
@@ -41,17 +42,20 @@ class MemoryService:
 
     Attributes:
         servicer: the gRPC servicer.
+        tools: what the vector stores share with memories.
     """
 
     def __init__(
         self,
         servicer: MemoryServicer,
+        tools: IndexTools,
         locks: MemoryLocks,
         jobs: JobRunner,
         tasks: TaskClient,
         sweeper: Sweeper,
     ) -> None:
         self.servicer = servicer
+        self.tools = tools
         self._locks = locks
         self._jobs = jobs
         self._tasks = tasks
@@ -92,7 +96,8 @@ class MemoryService:
         every_s = settings.limits.sweep_every_s
         lease = sweeper_lease(database, "memory", every_s, clock)
         sweeper = memory_sweeper(MemoryRepository(database, clock), locks, lease, every_s)
-        return cls(MemoryServicer(turns, management), locks, jobs, tasks, sweeper)
+        tools = IndexTools(stores.archive, tasks, contexts.embed_question)
+        return cls(MemoryServicer(turns, management), tools, locks, jobs, tasks, sweeper)
 
     def reload(self, settings: Settings) -> None:
         """Use the models of new settings."""

@@ -21,6 +21,7 @@ from services.common.messages.sealed_summary import REPLACING
 REDACTED = "redacted."
 # Prefix of the ids of searches by the gateway.
 OWN_SEARCH = "ws_gw"
+OWN_FILE_SEARCH = "fs_gw"
 
 _ROLES: Mapping[str, Role.ValueType] = {
     "system": conversation.ROLE_SYSTEM,
@@ -34,7 +35,8 @@ _OUTPUT = frozenset({"type", "call_id", "output"})
 # Fields of an answer's items, which are of no use to another provider when they are sent back.
 _OF_ANSWERS = ("id", "status")
 _REASONING = ("type", *_OF_ANSWERS, "summary", "content", "encrypted_content")
-_SEARCH_CALL = "web_search_call"
+# Prefixes of the ids of the gateway's own searches, by type.
+_SEARCH_CALLS = {"web_search_call": OWN_SEARCH, "file_search_call": OWN_FILE_SEARCH}
 _NOTHING: frozenset[str] = frozenset()
 _OF_USERS = "_output"
 _APPROVAL = "mcp_approval_response"
@@ -257,7 +259,8 @@ class _Conversation:
 
     def _add_other(self, item: dict[str, Any], index: int, path: str) -> None:
         kind = item["type"]
-        if kind == _SEARCH_CALL and str(item.get("id", "")).startswith(OWN_SEARCH):
+        own = _SEARCH_CALLS.get(kind)
+        if own is not None and str(item.get("id", "")).startswith(own):
             return  # no provider knows the gateway's own searches
         if parts := from_item(item):
             for part in parts:

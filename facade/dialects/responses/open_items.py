@@ -3,8 +3,10 @@
 from typing import Any, Protocol
 
 from facade.dialects.google_code import Output, Program, item_id, to_item
+from facade.dialects.openai.file_search import FILE_SEARCH
 from facade.dialects.responses import output
 from facade.dialects.responses.output import IN_PROGRESS, Json
+from facade.dialects.responses.state import Echo
 from facade.dialects.responses.unknown_fields import native_fields
 from facade.dialects.responses.writer import Deltas, EventWriter
 from gateway.conversation.v1.conversation_pb2 import Block, ServerToolResult
@@ -235,13 +237,13 @@ class OpenSearch:
     """A call of one of the gateway's own tools, open until its result arrives."""
 
     def __init__(
-        self, writer: EventWriter, index: int, given_id: str, block: Block, *, sources: bool
+        self, writer: EventWriter, index: int, given_id: str, block: Block, echo: Echo
     ) -> None:
         """Begin the item number `index` with a call."""
         self._writer = writer
         self.index = index
         self._id = given_id
-        self._sources = sources
+        self._echo = echo
         self.use = block.server_tool_use
         self._texts = [self.use.input]
         self._place = {"item_id": given_id, "output_index": index}
@@ -251,7 +253,9 @@ class OpenSearch:
             output_index=index,
             item=output.search(given_id, IN_PROGRESS, self.use.name, ""),
         )
-        writer.write("response.web_search_call.in_progress", **self._place)
+        is_of_files = self.use.name == FILE_SEARCH
+        self._kind = f"response.{'file' if is_of_files else 'web'}_search_call"
+        writer.write(f"{self._kind}.in_progress", **self._place)
 
     def add(self, kind: str, event: Event) -> None:
         """Keep more of the arguments."""
@@ -260,17 +264,19 @@ class OpenSearch:
 
     def end_block(self) -> None:
         """Write that the search begins."""
-        self._writer.write("response.web_search_call.searching", **self._place)
+        self._writer.write(f"{self._kind}.searching", **self._place)
 
     def end(self) -> None:
         """Write that the search has ended."""
-        self._writer.write("response.web_search_call.completed", **self._place)
+        self._writer.write(f"{self._kind}.completed", **self._place)
 
     def item(self, status: str) -> Json:
         """Return the call as a whole."""
         arguments = "".join(self._texts)
         return output.search(
-            self._id, status, self.use.name, arguments, self.result, sources=self._sources
+            *(self._id, status, self.use.name, arguments, self.result),
+            sources=self._echo.sources,
+            results=self._echo.results,
         )
 
 

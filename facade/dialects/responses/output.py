@@ -7,7 +7,8 @@ from typing import Any
 import orjson
 
 from facade.dialects.google_code import Output, Program, read_part
-from facade.dialects.responses.items import OWN_SEARCH, REDACTED
+from facade.dialects.openai.file_search import FILE_SEARCH
+from facade.dialects.responses.items import OWN_FILE_SEARCH, OWN_SEARCH, REDACTED
 from facade.dialects.responses.unknown_fields import native_fields
 from gateway.conversation.v1 import conversation_pb2 as conversation
 from gateway.conversation.v1.conversation_pb2 import (
@@ -38,9 +39,10 @@ def item_id(prefix: str, response_id: str, index: int) -> str:
     return f"{prefix}_{response_id.removeprefix(_RESPONSE)}{index:04x}"
 
 
-def search_id(response_id: str, index: int) -> str:
-    """Return the id of a search by the gateway; see `item_id`."""
-    return f"{OWN_SEARCH}{response_id.removeprefix(_RESPONSE)}{index:04x}"
+def search_id(response_id: str, index: int, name: str) -> str:
+    """Return the id of a search by the gateway's tool `name`; see `item_id`."""
+    prefix = OWN_FILE_SEARCH if name == FILE_SEARCH else OWN_SEARCH
+    return f"{prefix}{response_id.removeprefix(_RESPONSE)}{index:04x}"
 
 
 def message(own: Mapping[str, Any], given_id: str, status: str, content: list[Any]) -> Json:
@@ -57,6 +59,13 @@ def message(own: Mapping[str, Any], given_id: str, status: str, content: list[An
 
 def annotation(citation: Citation) -> Json:
     """Return a citation of a text."""
+    if citation.file_id:
+        return {
+            "type": "file_citation",
+            "index": citation.start_index,
+            "file_id": citation.file_id,
+            "filename": citation.title,
+        }
     return {
         "type": "url_citation",
         "start_index": citation.start_index,
@@ -117,6 +126,7 @@ def search(
     result: ServerToolResult | None = None,
     *,
     sources: bool = False,
+    results: bool = False,
 ) -> Json:
     """Return a call of one of the gateway's own tools: a search, or an opened page.
 
@@ -127,8 +137,11 @@ def search(
         arguments: JSON as the model wrote it.
         result: the result, once known.
         sources: whether the found pages are listed.
+        results: whether the results of a search of files are listed.
     """
     fields = _object(arguments)
+    if name == FILE_SEARCH:
+        return _file_search(given_id, status, fields, result if results else None)
     if name == _FETCH:
         url = result.page.url if result is not None else ""
         action: Json = {"type": "open_page", "url": url or fields.get("url")}
@@ -139,6 +152,30 @@ def search(
         if sources and result is not None:
             action["sources"] = [{"type": "url", "url": one.url} for one in result.search.results]
     return {"id": given_id, "type": "web_search_call", "status": status, "action": action}
+
+
+def _file_search(given_id: str, status: str, fields: Json, result: ServerToolResult | None) -> Json:
+    queries = fields.get("queries", fields.get("query"))
+    queries = [queries] if isinstance(queries, str) else queries
+    found = None
+    if result is not None:
+        found = [
+            {
+                "file_id": passage.file_id,
+                "filename": passage.filename,
+                "score": passage.score,
+                "attributes": orjson.loads(passage.attributes or b"{}"),
+                "text": passage.text,
+            }
+            for passage in result.files.results
+        ]
+    return {
+        "id": given_id,
+        "type": "file_search_call",
+        "status": status,
+        "queries": queries if isinstance(queries, list) else [],
+        "results": found,
+    }
 
 
 def search_status(result: ServerToolResult) -> str:

@@ -25,6 +25,7 @@ FIELD_NAMES = FieldNames(
         "tools[].input_schema": "tools[].parameters",
         "tools[].web": "tools[]",
         "tools[].web.allowed_domains": "tools[].filters.allowed_domains",
+        "tools[].web.files": "tools[]",
         "logprobs": "include",
         "messages": "input",
         "messages[].blocks[].media.detail": "input[].content[].detail",

@@ -230,10 +230,14 @@ def _items(choice: Choice, response_id: str, echo: Echo, reason: str) -> list[Js
         elif kind == "server_tool_use":
             use = first.server_tool_use
             result = results.get(use.id)
-            given_id = output.search_id(response_id, index)
+            given_id = output.search_id(response_id, index, use.name)
             status = FAILED if result is None else output.search_status(result)
             items.append(
-                output.search(given_id, status, use.name, use.input, result, sources=echo.sources)
+                output.search(
+                    *(given_id, status, use.name, use.input, result),
+                    sources=echo.sources,
+                    results=echo.results,
+                )
             )
         elif isinstance(program := read_part(first.opaque), Program):
             run = outputs.get(program.key)

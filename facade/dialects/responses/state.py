@@ -11,6 +11,7 @@ from facade.dialects.responses.types import ResponseRequest
 
 LOGPROBS = "message.output_text.logprobs"
 SOURCES = "web_search_call.action.sources"
+FILE_RESULTS = "file_search_call.results"
 # Included in every answer.
 ENCRYPTED = "reasoning.encrypted_content"
 
@@ -59,9 +60,10 @@ class Echo:
         state: the fields about storage, as members of a JSON object without its braces.
         logprobs: whether the response has log probabilities.
         sources: whether its searches list the found pages.
+        results: whether its searches of files have their results.
     """
 
-    __slots__ = ("_json", "logprobs", "sources", "state")
+    __slots__ = ("_json", "logprobs", "results", "sources", "state")
 
     def __init__(
         self,
@@ -70,12 +72,14 @@ class Echo:
         *,
         logprobs: bool = False,
         sources: bool = False,
+        results: bool = False,
     ) -> None:
         """Create the fields; `json` is the JSON of all of them, or returns it on first use."""
         self._json = json
         self.state = state
         self.logprobs = logprobs
         self.sources = sources
+        self.results = results
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Echo):
@@ -85,8 +89,8 @@ class Echo:
     def __hash__(self) -> int:
         return hash(self._values())
 
-    def _values(self) -> tuple[bytes, bytes, bool, bool]:
-        return self.json, self.state, self.logprobs, self.sources
+    def _values(self) -> tuple[bytes, bytes, bool, bool, bool]:
+        return self.json, self.state, self.logprobs, self.sources, self.results
 
     @property
     def json(self) -> bytes:
@@ -103,17 +107,20 @@ class Echo:
             b"%b,%b" % (self.state, member),
             logprobs=self.logprobs,
             sources=self.sources,
+            results=self.results,
         )
 
     def dump(self) -> list[Any]:
         """Serialize the fields as JSON."""
-        return [self.json.decode(), self.state.decode(), self.logprobs, self.sources]
+        flags = (self.logprobs, self.sources, self.results)
+        return [self.json.decode(), self.state.decode(), *flags]
 
     @classmethod
     def load(cls, dumped: Sequence[Any]) -> "Echo":
         """Load the fields from JSON."""
-        json, state, logprobs, sources = dumped
-        return cls(json.encode(), state.encode(), logprobs=logprobs, sources=sources)
+        json, state, logprobs, sources, results = dumped
+        flags = {"logprobs": logprobs, "sources": sources, "results": results}
+        return cls(json.encode(), state.encode(), **flags)
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +247,13 @@ def echo_of(
     include = held["include"]
     if not include:
         return Echo(json, state)
-    return Echo(json, state, logprobs=LOGPROBS in include, sources=SOURCES in include)
+    return Echo(
+        json,
+        state,
+        logprobs=LOGPROBS in include,
+        sources=SOURCES in include,
+        results=FILE_RESULTS in include,
+    )
 
 
 def _repeated(read: Callable[[], ResponseRequest], dump: Callable[[object], bytes]) -> bytes:

@@ -260,9 +260,8 @@ class ResponseStream:
                 given_id = output.item_id(prefix, self._id, index)
                 self._open = OpenCall(writer, index, given_id, block)
             case "server_tool_use":
-                given_id = output.search_id(self._id, index)
-                sources = self._echo.sources
-                search = OpenSearch(writer, index, given_id, block, sources=sources)
+                given_id = output.search_id(self._id, index, block.server_tool_use.name)
+                search = OpenSearch(writer, index, given_id, block, self._echo)
                 self._open = self._searches[search.use.id] = search
             case output.PROGRAM:
                 program = read_part(block.opaque)

@@ -98,11 +98,32 @@ class WebSearch(TypedDict):
     ]
 
 
+@with_config(OPEN)
+class FileSearch(TypedDict):
+    """A search of files in vector stores; the gateway runs it if they are its own."""
+
+    type: Literal["file_search"]
+    vector_store_ids: Annotated[
+        list[Text],
+        Field(fail_fast=True, max_length=MAX_TOOLS, description="The vector stores, up to 10."),
+    ]
+    filters: NotRequired[
+        Annotated[Object | None, Field(description="A filter on attributes of files.")]
+    ]
+    max_num_results: NotRequired[
+        Annotated[int | None, Field(description="1 to 50; 10 when absent.")]
+    ]
+    ranking_options: NotRequired[
+        Annotated[Object | None, Field(description="`score_threshold` and `hybrid_search`.")]
+    ]
+
+
 _TOOLS = {
     "function": "#function",
     "custom": "#custom",
     "namespace": "#namespace",
     "tool_search": "#tool_search",
+    "file_search": "#file_search",
     **dict.fromkeys(
         (
             *("web_search", "web_search_2025_08_26"),
@@ -126,6 +147,7 @@ Tool = Annotated[
     | Annotated[NamespaceTool, Tag("#namespace")]
     | Annotated[ToolSearch, Tag("#tool_search")]
     | Annotated[WebSearch, Tag("#web_search")]
+    | Annotated[FileSearch, Tag("#file_search")]
     | Annotated[Other, Tag("#other")],
     Discriminator(_tool_tag),
 ]
@@ -138,8 +160,8 @@ class NamedToolChoice(TypedDict):
     type: Annotated[
         Text,
         Field(
-            description="function, custom, web_search or allowed_tools. Other types are "
-            "passed unchanged to providers of this dialect."
+            description="function, custom, web_search, file_search or allowed_tools. Other types "
+            "are passed unchanged to providers of this dialect."
         ),
     ]
     name: NotRequired[

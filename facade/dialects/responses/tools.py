@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, cast
 
+from facade.dialects.openai.file_search import FILE_SEARCH, file_search_tool, searches_own_files
 from facade.dialects.openai.tools import check_name
 from facade.dialects.openai.web_search import web_search_tool
 from facade.dialects.responses.tool_types import NamedToolChoice, Tool
@@ -27,7 +28,7 @@ def add_tools(
     """Add tools to the request; `path` is the path of the array.
 
     Tools other than functions are kept as JSON for providers of this dialect. A web search is also
-    translated to a tool of the gateway.
+    translated to a tool of the gateway, and a search of the gateway's vector stores only to that.
 
     Args:
         request: modified in place.
@@ -55,11 +56,14 @@ def add_tools(
     if any(tool["type"] in _FUNCTIONS for tool in tools):
         # Coding agents send OpenAI's own tools beside their functions, whatever the model.
         for added, tool in zip(request.tools, tools, strict=True):
-            added.optional = tool["type"] not in _NAMED
+            added.optional = tool["type"] not in _NAMED and not searches_own_files(tool)
 
 
 def _tool(tool: Mapping[str, Any], path: str) -> inference_pb2.Tool:
     kind = tool["type"]
+    if searches_own_files(tool):
+        web = file_search_tool(tool, path)
+        return inference_pb2.Tool(name=FILE_SEARCH, web=web)
     if kind not in _NAMED:
         added = inference_pb2.Tool(extra=to_opaque(DIALECT_RESPONSES, tool, path), opaque=True)
         if kind.startswith(_SEARCH):
@@ -103,6 +107,8 @@ def read_choice(
         if len(choice) > 2:
             named.extra.CopyFrom(to_opaque(DIALECT_RESPONSES, choice, path))
         return named
+    if kind == FILE_SEARCH and any(map(searches_own_files, tools)):
+        return ToolChoice(mode=ToolChoice.MODE_TOOL, name=FILE_SEARCH)
     if kind.startswith(_SEARCH) and _has_search(tools):
         opaque = to_opaque(DIALECT_RESPONSES, choice, path)
         opaque.covered_paths.append("type")

@@ -150,8 +150,8 @@ class ResponseParameters(BaseModel):
     include: Annotated[list[Text], Field(fail_fast=True, max_length=64)] | None = Field(
         None,
         description="Additional data to return: `message.output_text.logprobs`, "
-        "`web_search_call.action.sources`. `reasoning.encrypted_content` is "
-        "always returned.",
+        "`web_search_call.action.sources`, `file_search_call.results`. "
+        "`reasoning.encrypted_content` is always returned.",
     )
     truncation: Literal["auto", "disabled"] | None = Field(
         None, description="Whether the provider may drop the oldest items."

@@ -34,6 +34,7 @@ from services.common.settings.sections import (
     Usage,
 )
 from services.common.settings.tools import Tools
+from services.common.settings.vector_stores import VectorStores
 
 DEFAULT_FILE = Path("gateway.toml")
 _NOTHING: Mapping[tuple[int | str, ...], tuple[str, str]] = {}
@@ -96,6 +97,10 @@ class Settings(Section):
     usage: Usage = setting(Usage(), "records of usage and cost, for `gateway usage`")
     batches: Batches = setting(
         Batches(), "batches of requests, which workers run in the background (docs/batches.md)"
+    )
+    vector_stores: VectorStores = setting(
+        VectorStores(),
+        "vector stores: files that models and callers search (docs/vector-stores.md)",
     )
     budgets: Budgets = setting(
         Budgets(), "the webhook that is told about budgets (docs/budgets.md)"

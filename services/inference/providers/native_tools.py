@@ -31,11 +31,16 @@ class NativeTool(Enum):
     CODE = auto()
 
 
+_WEB: Final = {
+    WebTool.KIND_SEARCH: NativeTool.SEARCH,
+    WebTool.KIND_FETCH: NativeTool.FETCH,
+}
+
+
 def native_tool(tool: Tool) -> NativeTool | None:
     """Return what a caller's tool is for, if a provider may have such a tool of its own."""
     if tool.HasField("web"):
-        is_search = tool.web.kind == WebTool.KIND_SEARCH
-        return NativeTool.SEARCH if is_search else NativeTool.FETCH
+        return _WEB.get(tool.web.kind)  # no provider has the caller's vector stores
     pattern = _CODE.get(tool.extra.dialect) if tool.opaque else None
     if pattern is None:
         return None

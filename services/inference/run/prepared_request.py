@@ -24,6 +24,7 @@ from services.inference.routes import Routes
 from services.inference.run.attempt_factory import RequestAttempts
 from services.inference.run.step_media import StepMedia
 from services.inference.stored_files import Files, StoredFiles
+from services.inference.tools.file_search import check_vector_stores
 from services.inference.tools.history import KINDS as HISTORY_KINDS
 from services.inference.tools.offer import NOTHING, may_run_tools
 from services.inference.tools.rounds import Rounds
@@ -138,7 +139,7 @@ def _offers_tools(
     targets = ((providers[step.target.adapter].dialect, step.target) for step in plan.steps)
     if not may_run_tools(request, targets, available, has_called=has_tool_calls):
         return False
-    if request.use_built_in_tools and not any(available):
+    if request.use_built_in_tools and not available.has_web:
         raise unsupported(
             "use_built_in_tools", "use_built_in_tools: this gateway has no built-in tools"
         )
@@ -248,6 +249,7 @@ class RequestPreparer:
         tools = None
         if rounds is not None and checked.offers_tools and web is not None:
             tools = rounds, web
+            await check_vector_stores(request, web.files)
         if counts:
             return PreparedRequest(plan, providers, attempts, tools, NO_METER)
         usage = None if task else current_usage.get(None)

@@ -1,4 +1,4 @@
-"""Tools that the gateway runs for models: web search and web fetch.
+"""Tools that the gateway runs for models: web search, web fetch and file search.
 
 ::
 
@@ -10,5 +10,6 @@
     backends    SearXNG, Brave, Tavily
     domains     domain rules of searches and fetches
     pages       fetches URLs as text
+    file_search searches vector stores
     quoting     marks web content as data
 """

@@ -16,7 +16,7 @@ from gateway.conversation.v1.conversation_pb2 import (
     ToolResult,
     ToolUse,
 )
-from services.inference.tools.quoting import quoted_page, quoted_results
+from services.inference.tools.quoting import quoted_files, quoted_page, quoted_results
 
 # Kinds of blocks of gateway tools.
 KINDS = frozenset({"server_tool_use", "server_tool_result"})
@@ -118,6 +118,8 @@ def _result(result: ServerToolResult) -> ToolResult:
             text = quoted_results(result.search.results)
         case "page":
             text = quoted_page(result.page)
+        case "files":
+            text = quoted_files(result.files.results)
         case _:
             why = _REASONS.get(result.error_code, _UNAVAILABLE)
             code = result.error_code or "unavailable"

@@ -17,16 +17,19 @@ from services.inference.providers.native_tools import (
     native_tool,
 )
 from services.inference.providers.request_fields import is_optional_tool
+from services.inference.tools import file_search
 from services.inference.tools.domains import domain_of
 from services.inference.tools.history import has_server_blocks
 
 SEARCH = "web_search"
 FETCH = "web_fetch"
 
-_NAMES = {WebTool.KIND_SEARCH: SEARCH, WebTool.KIND_FETCH: FETCH}
+_WEB = {WebTool.KIND_SEARCH: SEARCH, WebTool.KIND_FETCH: FETCH}
+_NAMES = {**_WEB, WebTool.KIND_FILES: file_search.NAME}
 _SEARCH_OPTIONS = "web_search"
 _SETTING = "this gateway has no search engine; the operator can configure one in [tools.web_search]"
 _NO_PAGES = "this gateway does not fetch web pages"
+_NO_FILES = "this gateway has no vector stores"
 # Name patterns of models of OpenAI's dialect that search the web themselves (OpenAI's search
 # models, Perplexity's, OpenRouter's `:online`).
 _SEARCHES_ITSELF = ("-search-preview", "-search-api", ":online")
@@ -74,9 +77,17 @@ class Available(NamedTuple):
 
     searches: bool
     fetches: bool
+    files: bool = False
+
+    @property
+    def has_web(self) -> bool:
+        """Whether a tool for the web can run, without which there are no built-in tools."""
+        return self.searches or self.fetches
 
     def has(self, kind: WebTool.Kind.ValueType) -> bool:
         """Return whether a kind of tool can run."""
+        if kind == WebTool.KIND_FILES:
+            return self.files
         return self.searches if kind == WebTool.KIND_SEARCH else self.fetches
 
 
@@ -191,7 +202,7 @@ def offer_tools(
 
 def _runs_natively(request: GenerateRequest, target: Target, available: Available) -> bool:
     """Return whether the model's provider runs the tools of a request, and the gateway none."""
-    if not may_run_natively(request, target) or (request.use_built_in_tools and any(available)):
+    if not may_run_natively(request, target) or (request.use_built_in_tools and available.has_web):
         return False
     if target.native_tools:
         return True
@@ -216,7 +227,7 @@ def _add_own(
         Paths of tools that are unavailable or have a taken name.
     """
     missing = []
-    for kind, name in _NAMES.items():
+    for kind, name in _WEB.items():
         if request.tool_choice.mode == ToolChoice.MODE_NONE or name in tools:
             continue
         if available.has(kind) and name not in taken_names:
@@ -246,7 +257,7 @@ def close_tools(request: GenerateRequest, tools: Mapping[str, WebTool]) -> None:
         request.tools.extend(remaining_tools)
     elif request.tools:
         request.tool_choice.mode = ToolChoice.MODE_NONE
-    note = "The tools for the web cannot be used any more. Answer with what is known by now."
+    note = "The tools for searches cannot be used any more. Answer with what is known by now."
     request.messages.append(
         Message(role=conversation_pb2.ROLE_USER, blocks=[conversation_pb2.Block(text=note)])
     )
@@ -310,6 +321,8 @@ def _fit(tool: WebTool, target: Target) -> None:
 
 
 def _lacking(path: str, tool: WebTool, target: Target) -> Exception:
+    if tool.kind == WebTool.KIND_FILES:
+        return unsupported(path, f"{path}: {_NO_FILES}")
     does = "search the web" if tool.kind == WebTool.KIND_SEARCH else "fetch pages"
     why = _SETTING if tool.kind == WebTool.KIND_SEARCH else _NO_PAGES
     if target.native_tools is not False:
@@ -326,6 +339,8 @@ def _copy(tool: WebTool) -> WebTool:
 
 def _definition(tool: WebTool) -> Tool:
     """Return a tool's definition for the model."""
+    if tool.kind == WebTool.KIND_FILES:
+        return file_search.definition()
     if tool.kind == WebTool.KIND_FETCH:
         return Tool(name=FETCH, description=_FETCH_WORDS, input_schema=_FETCH_SCHEMA)
     words = _SEARCH_WORDS

@@ -1,4 +1,4 @@
-"""Mark web content as data for a model. Pure."""
+"""Mark web content and passages of files as data for a model. Pure."""
 
 from collections.abc import Iterable
 from typing import Protocol
@@ -47,6 +47,29 @@ def quoted_page(page: QuotablePage) -> str:
         lines.append(f"(the first {len(page.text):,} characters; the page has more)")
     text = page.text or "(the page has no text; its content may be made by scripts)"
     return as_data("a web page", "\n".join((*lines, "", text)))
+
+
+class QuotableFile(Protocol):
+    """A passage of a file, such as the proto `FileResult`."""
+
+    @property
+    def filename(self) -> str:
+        """The name of the file."""
+
+    @property
+    def text(self) -> str:
+        """The passage."""
+
+
+def quoted_files(results: Iterable[QuotableFile]) -> str:
+    """Return passages of files as the result of a tool."""
+    parts = [
+        f"{number}. File: {result.filename}\n{result.text}"
+        for number, result in enumerate(results, 1)
+    ]
+    if not parts:
+        return "The search found nothing in the files."
+    return as_data("passages of files", "\n\n".join(parts))
 
 
 def quoted_results(results: Iterable[QuotableResult]) -> str:

@@ -13,6 +13,7 @@ from typing import TypeVar
 import orjson
 
 from gateway.conversation.v1.conversation_pb2 import (
+    FileResults,
     SearchResult,
     SearchResults,
     ServerToolResult,
@@ -27,7 +28,9 @@ from services.common.process.telemetry.spans import Span, Telemetry
 from services.common.process.telemetry.trace_context import current_trace
 from services.common.text.texts import fit
 from services.inference.metrics import InferenceMetrics
+from services.inference.tools import file_search
 from services.inference.tools.domains import domain_of, permits
+from services.inference.tools.file_search import FileSearches
 from services.inference.tools.offer import SEARCH, Available
 from services.inference.tools.pages import Reads
 from services.inference.tools.search import Searches
@@ -49,11 +52,15 @@ _MOST_RESULTS = 20
 
 _T = TypeVar("_T")
 
-# Anthropic's error codes for failures of a search and of a fetch.
+# Anthropic's error codes for failures of a search, of a search of files, and of a fetch.
 _SEARCH_CODES: dict[Reason.ValueType, str] = {
     errors_pb2.REASON_INVALID_REQUEST: "invalid_tool_input",
     errors_pb2.REASON_RATE_LIMITED: "too_many_requests",
     errors_pb2.REASON_UPSTREAM_RATE_LIMITED: "too_many_requests",
+}
+_FILE_CODES: dict[Reason.ValueType, str] = {
+    errors_pb2.REASON_INVALID_REQUEST: "invalid_tool_input",
+    errors_pb2.REASON_RATE_LIMITED: "too_many_requests",
 }
 _PAGE_CODES: dict[Reason.ValueType, str] = {
     errors_pb2.REASON_TOO_LARGE: "content_too_large",
@@ -77,12 +84,14 @@ class WebTools:
         searches: the search backend, or None.
         reads: reads pages, or None.
         metrics: counts calls.
+        files: searches vector stores, or None.
         now: returns the current time.
         timeout_s: timeout of one call in seconds.
         telemetry: records a span for each call; None without a collector.
 
     Attributes:
         available: the tools that can run.
+        files: see the argument.
     """
 
     def __init__(
@@ -91,11 +100,13 @@ class WebTools:
         reads: Reads | None,
         metrics: InferenceMetrics,
         *,
+        files: FileSearches | None = None,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         timeout_s: float = CALL_TIMEOUT_S,
         telemetry: Telemetry | None = None,
     ) -> None:
-        self.available = Available(searches is not None, reads is not None)
+        self.available = Available(searches is not None, reads is not None, files is not None)
+        self.files = files
         self._searches = searches
         self._reads = reads
         self._metrics = metrics
@@ -117,7 +128,9 @@ class WebTools:
         outcome = "cancelled"
         span = self._begin_span(call)
         try:
-            if call.name == SEARCH:
+            if tool.kind == WebTool.KIND_FILES:
+                result.files.CopyFrom(await self._search_files(call, tool))
+            elif call.name == SEARCH:
                 result.search.CopyFrom(await self._search(call, tool))
             else:
                 result.page.CopyFrom(await self._fetch(call, tool, is_known))
@@ -178,6 +191,16 @@ class WebTools:
             if len(search_result.url) <= MAX_URL and _may_read(search_result.url, tool)
         ]
         return SearchResults(results=results[:count])
+
+    async def _search_files(self, call: ToolUse, tool: WebTool) -> FileResults:
+        queries = file_search.queries_of(call.input)
+        if not queries:
+            raise _RefusedError("invalid_tool_input")
+        if any(len(query) > MAX_QUERY for query in queries):
+            raise _RefusedError("query_too_long")
+        assert self.files is not None, "it is not offered"
+        searching = file_search.search(self.files, tool, queries)
+        return await self._within_bounds(searching, _FILE_CODES, "unavailable", call.name)
 
     async def _fetch(
         self, call: ToolUse, tool: WebTool, is_known: Callable[[str], bool]

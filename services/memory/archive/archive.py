@@ -8,7 +8,7 @@
     snippets = await archive.search(owner_id, entity_id, "Where did I…?", before_turn=91)
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from sqlalchemy import Connection
@@ -20,7 +20,8 @@ from services.common.storage.database_threads import Compute, run_in_thread
 from services.common.text.texts import elide_middle
 from services.memory.archive import dates, index, words
 from services.memory.archive.index import ArchivedTurn
-from services.memory.archive.lookup import WITHOUT_VECTORS, Lookup
+from services.memory.archive.lookup import WITHOUT_VECTORS, Lookup, Ranges
+from services.memory.archive.score_fusion import ALPHA, fuse_scores
 from services.memory.archive.signature_cache import SignatureCache
 from services.memory.archive.snippets import cut_to_budget
 
@@ -63,6 +64,26 @@ class Snippet(NamedTuple):
     text: str
     created_at_ms: int
     score: float
+
+
+class Passage(NamedTuple):
+    """A turn that a search of ranges found.
+
+    Attributes:
+        entity_id: its archive.
+        turn: its number.
+        text: its text.
+        score: its relevance, from 0 to 1, comparable within one search only.
+    """
+
+    entity_id: str
+    turn: int
+    text: str
+    score: float
+
+
+# An archive, and the number of a turn in it.
+_Place = tuple[str, int]
 
 
 class Archive:
@@ -116,16 +137,18 @@ class Archive:
         """
         ids = {"owner_id": owner_id, "entity_id": entity_id}
         question = excerpt(question)
-        terms = self._terms(question)
+        named = dates.dates_in_question(question, self._clock.now_ms())
+        terms = _terms(question) | frozenset(named)
 
         def find(connection: Connection, compute: Compute) -> list[Snippet]:
             lookup = Lookup(connection, compute, self._signatures, ids)
-            scores = lookup.score(
+            found = lookup.score(
                 [words.term_key(term) for term in terms],
                 vector,
                 before_turn=before_turn,
                 recency=_RECENCY if dates.asks_for_latest(question) else 0.0,
             )
+            scores = fuse_scores(found.lexical, found.cosine)
             ranked = sorted(scores, key=lambda turn: (scores[turn], turn), reverse=True)
             archived = lookup.archived(ranked, limit)
             texts = compute(cut_to_budget, [turn.text for turn in archived], terms, max_tokens)
@@ -137,10 +160,70 @@ class Archive:
 
         return await read(self._engine, lambda connection: run_in_thread(connection, find))
 
-    def _terms(self, question: str) -> frozenset[str]:
-        """Return the terms of a question, dates included."""
-        terms = list(dict.fromkeys(words.terms(question)))
-        if len(terms) > _MAX_TERMS:
-            terms = terms[: _MAX_TERMS // 2] + terms[-_MAX_TERMS // 2 :]
-        named = dates.dates_in_question(question, self._clock.now_ms())
-        return frozenset(terms + named)
+    async def search_ranges(
+        self,
+        owner_id: str,
+        ranges: Mapping[str, Ranges],
+        question: str,
+        *,
+        limit: int,
+        vector: QuestionVector | None = None,
+        alpha: float = ALPHA,
+    ) -> list[Passage]:
+        """Return the turns of some ranges that are relevant to a question, the best first.
+
+        Args:
+            owner_id: the user; nothing is found in the archive of another user.
+            ranges: the ranges that are searched, by archive.
+            question: any text.
+            limit: maximum number of turns.
+            vector: the question's vector, if an embedding model is configured.
+            alpha: the share of the vectors in the scores.
+        """
+        question = excerpt(question)
+        keys = [words.term_key(term) for term in _terms(question)]
+
+        def find(connection: Connection, compute: Compute) -> list[Passage]:
+            lookups = {
+                entity_id: Lookup(
+                    connection,
+                    compute,
+                    self._signatures,
+                    {"owner_id": owner_id, "entity_id": entity_id},
+                )
+                for entity_id in ranges
+            }
+            lexical: dict[_Place, float] = {}
+            cosine: dict[_Place, float] = {}
+            for entity_id, lookup in lookups.items():
+                found = lookup.score(keys, vector, ranges=ranges[entity_id])
+                lexical |= {(entity_id, turn): score for turn, score in found.lexical.items()}
+                cosine |= {(entity_id, turn): score for turn, score in found.cosine.items()}
+            # Of one kind alone, the scores are those of that kind.
+            best = 1.0
+            if not cosine:
+                best = max(lexical.values(), default=1.0)
+            elif not lexical:
+                best = alpha or 1.0
+            scores = fuse_scores(lexical, cosine, alpha)
+            ranked = sorted(scores, key=lambda place: (scores[place], place), reverse=True)[:limit]
+            texts: dict[_Place, str] = {}
+            for entity_id, lookup in lookups.items():
+                turns = [turn for archive, turn in ranked if archive == entity_id]
+                for archived in lookup.archived(turns, limit):
+                    texts[entity_id, archived.number] = archived.text
+            return [
+                Passage(*place, texts[place], scores[place] / best)
+                for place in ranked
+                if place in texts
+            ]
+
+        return await read(self._engine, lambda connection: run_in_thread(connection, find))
+
+
+def _terms(question: str) -> frozenset[str]:
+    """Return the terms of a question."""
+    terms = list(dict.fromkeys(words.terms(question)))
+    if len(terms) > _MAX_TERMS:
+        terms = terms[: _MAX_TERMS // 2] + terms[-_MAX_TERMS // 2 :]
+    return frozenset(terms)

@@ -11,7 +11,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from services.memory.archive.top_k import top_k
+from services.memory.archive.top_k import are_within, top_k
 
 if TYPE_CHECKING:
     import numpy as np
@@ -52,7 +52,12 @@ def transpose(blocks: Sequence[bytes], dimensions: int) -> list[bytes]:
 
 
 def nearest_by_hamming(
-    columns: Sequence[bytes], values: Sequence[float], *, before_turn: int, most: int
+    columns: Sequence[bytes],
+    values: Sequence[float],
+    *,
+    before_turn: int,
+    most: int,
+    ranges: Sequence[tuple[int, int]] | None = None,
 ) -> list[int]:
     """Return the turns with the least Hamming distance to a vector; of equals, the later.
 
@@ -61,6 +66,7 @@ def nearest_by_hamming(
         values: the vector.
         before_turn: that turn and later ones are left out.
         most: maximum number of turns.
+        ranges: if given, other turns are left out; see `top_k.are_within`.
     """
     import numpy as np
 
@@ -75,6 +81,9 @@ def nearest_by_hamming(
         counts = similarity[part]
         for word, asked_word in inverted:
             counts += np.bitwise_count(word[part][: len(counts)] ^ asked_word)
+    if ranges is not None:
+        is_searched = are_within(turns.astype(np.intp), ranges)
+        turns, similarity = turns[is_searched], similarity[is_searched]
     nearest: list[int] = turns[top_k(similarity, most)].tolist()
     return nearest
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from services.memory.archive import postings
-from services.memory.archive.top_k import top_k
+from services.memory.archive.top_k import are_within, top_k
 
 # The free parameters of BM25: the saturation of term frequency, and the normalization of length.
 K1 = 1.2
@@ -33,6 +33,7 @@ def score_turns(
     before_turn: int,
     recency: float,
     most: int,
+    ranges: Sequence[tuple[int, int]] | None = None,
 ) -> dict[int, float]:
     """Return the highest scores by turn; of turns with equal scores, the later.
 
@@ -42,6 +43,7 @@ def score_turns(
         before_turn: that turn and later ones are left out.
         recency: the bonus of the newest turn over the first, as a share of its score.
         most: maximum number of turns.
+        ranges: if given, other turns are left out; see `top_k.are_within`.
     """
     import numpy as np
 
@@ -83,5 +85,7 @@ def score_turns(
     if recency:
         scores *= 1 + recency * np.arange(len(scores)) / len(scores)
     ranked = scores[1 : 1 + max(0, min(before_turn, size + 2))]
+    if ranges is not None:
+        ranked = np.where(are_within(np.arange(len(ranked)), ranges), ranked, 0)
     best = top_k(ranked, most)
     return {int(turn): float(ranked[turn]) for turn in best if ranked[turn] > 0}

@@ -1,10 +1,21 @@
 """Changes to the index of archived turns, in the caller's transaction."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any, NamedTuple, Self
 
-from sqlalchemy import Row, Table, cast, delete, func, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Row,
+    Table,
+    and_,
+    cast,
+    delete,
+    func,
+    select,
+    tuple_,
+    update,
+)
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from services.common.process.offload import offload_if
@@ -15,6 +26,10 @@ from services.memory.storage import tables
 # Characters of a turn that are stored and indexed, from its beginning: about 5,000 tokens, more
 # than twice the budget of a search.
 MAX_TEXT = 20_000
+# Terms whose postings are read at once.
+_TERMS_AT_ONCE = 500
+# The tables of an archive, each before those that it refers to.
+_ARCHIVE = (tables.signatures, tables.postings, tables.vectors, tables.archived_turns)
 
 
 class ArchivedTurn(NamedTuple):
@@ -23,7 +38,7 @@ class ArchivedTurn(NamedTuple):
     Attributes:
         number: number of the turn, below 2³².
         text: the text of user and assistant.
-        created_at_ms: Unix milliseconds.
+        created_at_ms: Unix milliseconds; 0 for text without a date.
         terms: how often each term of the text is in it; None until they are needed.
     """
 
@@ -49,7 +64,7 @@ async def add(
         ValueError: the memory is another user's.
     """
     archives = tables.archives
-    empty = {"entity_id": entity_id, "owner_id": owner_id, "turns": 0, "terms": 0}
+    empty = {"entity_id": entity_id, "owner_id": owner_id, "turns": 0, "terms": 0, "epoch": 0}
     await insert_if_absent(connection, archives, empty)
     if await _lock_archive(connection, entity_id) != owner_id:
         raise ValueError(f"{entity_id} belongs to another user")
@@ -90,7 +105,8 @@ def _index_rows(
     for turn in turns:
         counts = Counter(turn.with_terms().terms)
         length = counts.total()
-        counts.update(dates.date_terms(turn.created_at_ms))
+        if turn.created_at_ms:
+            counts.update(dates.date_terms(turn.created_at_ms))
         for term, count in counts.items():
             place = words.term_key(term), turn.number // postings.BLOCK
             packed[place] += postings.pack(turn.number, count, length)
@@ -172,22 +188,59 @@ async def remove_from(connection: AsyncConnection, entity_id: str, first_turn: i
     )
     await connection.execute(_delete(tables.archived_turns, entity_id, gone))
     cut = connection, entity_id, first_turn
-    await _truncate_blocks(*cut, tables.postings.c.postings, lambda row: postings.SIZE)
-    signed = tables.signatures.c.signatures
-    await _truncate_blocks(
-        *cut, signed, lambda row: binary_quantization.record_size(row.dimensions)
+    await _truncate_blocks(*cut, tables.postings.c.postings, _posting_size)
+    await _truncate_blocks(*cut, tables.signatures.c.signatures, _signature_size)
+    await _count_removed(connection, entity_id, turns, terms)
+
+
+async def remove_between(
+    connection: AsyncConnection, entity_id: str, first_turn: int, end: int, most: int
+) -> int:
+    """Remove the first `most` turns from `first_turn` on, below `end`; return how many there were.
+
+    The terms of their texts say which postings are changed, so that no others are read.
+    """
+    await _lock_archive(connection, entity_id)
+    archived = tables.archived_turns.c
+    query = _select(
+        tables.archived_turns, entity_id, archived.turn, archived.text, archived.created_at_ms
+    ).where(archived.turn >= first_turn, archived.turn < end)
+    found = (await connection.execute(query.order_by(archived.turn).limit(most))).all()
+    if not found:
+        return 0
+    rows, blocks = await offload_if(
+        True, _index_rows, entity_id, [ArchivedTurn(*row) for row in found]
     )
-    await connection.execute(
-        update(tables.archives)
-        .where(tables.archives.c.entity_id == entity_id)
-        .values(turns=tables.archives.c.turns - turns, terms=tables.archives.c.terms - terms)
-    )
+    gone = frozenset(row["turn"] for row in rows)
+    for table in (tables.vectors, tables.archived_turns):
+        await connection.execute(_delete(table, entity_id, table.c.turn.in_(gone)))
+    kept = tables.postings.c
+    terms = sorted({block["term"] for block in blocks})
+    is_changed = kept.block.in_({block["block"] for block in blocks})
+    for start in range(0, len(terms), _TERMS_AT_ONCE):
+        which = and_(is_changed, kept.term.in_(terms[start : start + _TERMS_AT_ONCE]))
+        await _filter_blocks(connection, entity_id, kept.postings, which, gone, _posting_size)
+    signed = tables.signatures.c
+    which = signed.block.in_({turn // postings.BLOCK for turn in gone})
+    await _filter_blocks(connection, entity_id, signed.signatures, which, gone, _signature_size)
+    await _count_removed(connection, entity_id, len(rows), sum(row["terms"] for row in rows))
+    return len(rows)
+
+
+async def remove_part(connection: AsyncConnection, entity_id: str, most: int) -> int:
+    """Remove up to `most` rows of an archive; return how many there were, 0 at its end."""
+    for table in (*_ARCHIVE, tables.archives):
+        keys = list(table.primary_key.columns)
+        some = _select(table, entity_id, *keys).order_by(*keys).limit(most)
+        gone = await connection.execute(_delete(table, entity_id, tuple_(*keys).in_(some)))
+        if gone.rowcount:
+            return gone.rowcount
+    return 0
 
 
 async def remove(connection: AsyncConnection, entity_id: str) -> None:
     """Remove the archive of a memory."""
-    archive = (tables.signatures, tables.postings, tables.vectors, tables.archived_turns)
-    for table in (*archive, tables.archives):
+    for table in (*_ARCHIVE, tables.archives):
         await connection.execute(_delete(table, entity_id))
 
 
@@ -232,6 +285,48 @@ async def _truncate_blocks(
             shortened.append(dict(row._mapping) | {packed.name: records})
     if shortened:
         await connection.execute(insert_into(connection, table), shortened)
+
+
+async def _filter_blocks(
+    connection: AsyncConnection,
+    entity_id: str,
+    packed: Any,
+    which: ColumnElement[bool],
+    gone: Set[int],
+    size: Callable[[Row[Any]], int],
+) -> None:
+    """Delete the records of some turns from blocks; `size` returns the size of a row's records."""
+    table = packed.table
+    keys = list(table.primary_key.columns)
+    for row in (await connection.execute(_select(table, entity_id, table).where(which))).all():
+        records = row._mapping[packed.name]
+        remaining = postings.without(records, gone, size(row))
+        if len(remaining) == len(records):
+            continue
+        is_row = and_(*(key == row._mapping[key.name] for key in keys))
+        change = update(table).values({packed.name: remaining}) if remaining else delete(table)
+        await connection.execute(change.where(is_row))
+
+
+def _posting_size(row: Row[Any]) -> int:
+    return postings.SIZE
+
+
+def _signature_size(row: Row[Any]) -> int:
+    return binary_quantization.record_size(row.dimensions)
+
+
+async def _count_removed(
+    connection: AsyncConnection, entity_id: str, turns: int, terms: int
+) -> None:
+    """Subtract removed turns and their terms from the counts of an archive."""
+    archives = tables.archives.c
+    await connection.execute(
+        update(tables.archives)
+        .where(archives.entity_id == entity_id)
+        .values(turns=archives.turns - turns, terms=archives.terms - terms)
+        .values(epoch=archives.epoch + 1)
+    )
 
 
 def _select(table: Table, entity_id: str, *columns: Any) -> Any:

@@ -1,8 +1,8 @@
 """Queries on the index of one memory, for one user, over one connection."""
 
 import json
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Select, Table, Text, bindparam, cast, func, over, select
 from sqlalchemy.ext.compiler import compiles
@@ -13,7 +13,6 @@ from services.common.storage.database_threads import Compute
 from services.memory.archive import binary_quantization, bm25f, postings
 from services.memory.archive.bm25f import Collection
 from services.memory.archive.index import ArchivedTurn
-from services.memory.archive.score_fusion import fuse_scores
 from services.memory.archive.signature_cache import SignatureCache, Version
 from services.memory.storage import tables
 
@@ -25,6 +24,17 @@ _CANDIDATES = 128
 
 # An embedding model, and a vector made by it.
 _Vector = tuple[str, Sequence[float]]
+# Ranges of turns, in ascending order; see `top_k.are_within`.
+Ranges = Sequence[tuple[int, int]]
+# Above the numbers of all turns.
+ALL_TURNS = 1 << 32
+
+
+class Scores(NamedTuple):
+    """The scores of turns by words, and their cosine similarities to a vector."""
+
+    lexical: Mapping[int, float]
+    cosine: Mapping[int, float]
 
 
 class _IsAmong(FunctionElement[bool]):
@@ -74,7 +84,7 @@ def _select(table: Table, *columns: Any) -> Select[Any]:
 _archives, _turns, _postings = tables.archives.c, tables.archived_turns.c, tables.postings.c
 _vectors, _signatures = tables.vectors.c, tables.signatures.c
 _ARCHIVED = _select(tables.archived_turns, _turns.turn, _turns.text, _turns.created_at_ms)
-_epoch, _block = tables.memories.c.epoch, _postings.postings
+_block = _postings.postings
 _sizes = (
     _select(tables.postings, _postings.term, func.sum(func.length(_block)).label("size"))
     .where(_IsAmong(_postings.term, bindparam("terms", type_=Text)))
@@ -94,10 +104,9 @@ _IS_READ = (_postings.entity_id == _archives.entity_id) & _IsAmong(_postings.ter
 # A row for each term that is read, and at least one if the memory is the user's. The order makes
 # the sums of scores the same with both engines.
 _MATCHES = (
-    _select(tables.archives, _archives.turns, _archives.terms, _epoch, _Joined(_block))
-    .outerjoin_from(tables.archives, tables.memories, tables.memories.c.id == _archives.entity_id)
-    .outerjoin(tables.postings, _IS_READ)
-    .group_by(_archives.entity_id, tables.memories.c.id, _postings.term)
+    _select(tables.archives, _archives.turns, _archives.terms, _archives.epoch, _Joined(_block))
+    .outerjoin_from(tables.archives, tables.postings, _IS_READ)
+    .group_by(_archives.entity_id, _postings.term)
     .order_by(_postings.term)
 )
 _SIGNATURES = (
@@ -131,7 +140,7 @@ WITHOUT_VECTORS = (
 
 
 class Lookup:
-    """Queries on one memory; each of them checks that the memory is the user's.
+    """Queries on one archive; each of them checks that it is the user's.
 
     `ids` contains its `entity_id` and the `owner_id`. `compute` calls the functions that use numpy,
     whose import takes a tenth of a second.
@@ -146,8 +155,14 @@ class Lookup:
         self._ids = ids
 
     def score(
-        self, terms: Sequence[int], vector: _Vector | None, *, before_turn: int, recency: float
-    ) -> dict[int, float]:
+        self,
+        terms: Sequence[int],
+        vector: _Vector | None,
+        *,
+        before_turn: int = ALL_TURNS,
+        recency: float = 0.0,
+        ranges: Ranges | None = None,
+    ) -> Scores:
         """Return the scores of the turns that match a question best.
 
         `terms` are the keys of its terms, of which the rarest are read, and `vector` is its vector,
@@ -155,7 +170,7 @@ class Lookup:
         """
         rows = self._rows(_MATCHES, terms=json.dumps(terms), max_bytes=_MAX_POSTINGS)
         if not rows or not rows[0].turns:
-            return {}
+            return Scores({}, {})
         turns, count, epoch, _ = rows[0]
         scores: dict[int, float] = self._compute(
             bm25f.score_turns,
@@ -164,13 +179,20 @@ class Lookup:
             before_turn=before_turn,
             recency=recency,
             most=_CANDIDATES,
+            ranges=ranges,
         )
+        if not vector:
+            return Scores(scores, {})
         version = Version(epoch, turns)
-        cosines = self._cosines(vector, version, scores, before_turn) if vector else {}
-        return fuse_scores(scores, cosines)
+        return Scores(scores, self._cosines(vector, version, scores, before_turn, ranges))
 
     def _cosines(
-        self, vector: _Vector, version: Version, among: Iterable[int], before_turn: int
+        self,
+        vector: _Vector,
+        version: Version,
+        among: Iterable[int],
+        before_turn: int,
+        ranges: Ranges | None,
     ) -> dict[int, float]:
         """Return the cosine similarities to a vector of the nearest turns and of those `among`."""
         model, values = vector
@@ -180,6 +202,7 @@ class Lookup:
             values,
             before_turn=before_turn,
             most=_CANDIDATES,
+            ranges=ranges,
         )
         [(turns, packed)] = self._rows(
             _VECTORS,

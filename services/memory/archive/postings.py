@@ -6,6 +6,7 @@ search reads only the blocks of its terms.
 """
 
 import struct
+from collections.abc import Set
 
 SIZE = 8
 # Turns in a block of postings or of quantized vectors.
@@ -18,6 +19,12 @@ _MOST = 0xFFFF
 def pack(turn: int, count: int, length: int) -> bytes:
     """Return the posting of a term that occurs `count` times in a turn of `length` terms."""
     return _POSTING.pack(turn, min(count, _MOST), min(length, _MOST))
+
+
+def without(packed: bytes, turns: Set[int], size: int = SIZE) -> bytes:
+    """Return the records of other turns; each has `size` bytes, and begins with its turn."""
+    records = (packed[at : at + size] for at in range(0, len(packed), size))
+    return b"".join(one for one in records if int.from_bytes(one[:4], "little") not in turns)
 
 
 def keep_before(packed: bytes, first_turn: int, size: int = SIZE) -> bytes:

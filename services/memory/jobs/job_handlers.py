@@ -29,7 +29,7 @@ from services.memory.storage.tables import memories
 # Texts that are embedded in one call, and the characters of each: models truncate longer ones,
 # or refuse them.
 _EMBED_BATCH = 32
-_MAX_EMBED_CHARACTERS = 4_000
+MAX_EMBED_CHARACTERS = 4_000
 
 
 class MemoryChangedError(Exception):
@@ -190,7 +190,7 @@ class JobHandlers:
 
     async def _embed_turns(self, job: Job, turns: Sequence[ArchivedTurn], epoch: int) -> str:
         """Embed archived turns unless the memory's epoch changed; return the name of the model."""
-        texts = [turn.text[:_MAX_EMBED_CHARACTERS] for turn in turns]
+        texts = [turn.text[:MAX_EMBED_CHARACTERS] for turn in turns]
         embedding = await self._tasks.embed(job.owner_id, texts)
         numbers = [turn.number for turn in turns]
         vectors = dict(zip(numbers, embedding.vectors, strict=True))

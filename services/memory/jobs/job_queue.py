@@ -41,13 +41,23 @@ class JobKind(StrEnum):
     """The kinds of jobs.
 
     SUMMARY: extend the summary to `last_turn`. REDO: make a degraded summary again with the model.
-    FACTS: extract facts about the user from `text`. EMBED: make vectors of archived turns.
+    FACTS: extract facts about the user from `text`. EMBED: make vectors of archived turns. INDEX:
+    index the file of a vector store, whose row has the id `text`. UNINDEX: remove the chunks from
+    `first_turn` on, below `last_turn`, from the index of the vector store `text`.
     """
 
     SUMMARY = "summary"
     REDO = "redo"
     FACTS = "facts"
     EMBED = "embed"
+    INDEX = "index"
+    UNINDEX = "unindex"
+
+
+# The jobs of memories, and those of vector stores, which are run apart: many files do not keep a
+# memory waiting.
+MEMORY_JOBS = (JobKind.SUMMARY, JobKind.REDO, JobKind.FACTS, JobKind.EMBED)
+VECTOR_STORE_JOBS = (JobKind.INDEX, JobKind.UNINDEX)
 
 
 # Condition that a job is no summary, or the earliest summary of its memory. Built once: an alias
@@ -76,7 +86,7 @@ class Job:
         entity_id: id of the memory, or "" for text outside of any.
         first_turn: number of the first turn that it is about, or 0.
         last_turn: number of the last one.
-        text: the user's text, for FACTS.
+        text: the user's text, for FACTS; an id, for jobs of vector stores.
         created_at_ms: Unix milliseconds.
         attempts: number of times that the job has failed.
         holder: id of the claim, without which the job cannot be finished.
@@ -122,6 +132,7 @@ class JobQueue:
         clock: the clock.
         lease_s: seconds for which a claim lasts.
         processes: the processes of this machine, if their deaths can be detected.
+        kinds: the kinds of jobs that are claimed and counted.
         new_id: makes the ids of jobs and of their holders.
 
     Attributes:
@@ -135,8 +146,10 @@ class JobQueue:
         lease_s: float,
         processes: ProcessRegistry | None = None,
         *,
+        kinds: Collection[JobKind] = MEMORY_JOBS,
         new_id: ids.IdGenerator = ids.new_id,
     ) -> None:
+        self._is_own = jobs.c.kind.in_([kind.value for kind in kinds])
         self._holder_prefix = holder_prefix(_HOLDER, processes.name if processes else "")
         if processes:
             processes.on_death.append(self.release_of_process)
@@ -192,7 +205,7 @@ class JobQueue:
         is_free = self._rows.has_expired()
         query = (
             select(jobs.c.id)
-            .where(jobs.c.due_at_ms <= self._clock.now_ms(), is_free, _IS_NEXT)
+            .where(jobs.c.due_at_ms <= self._clock.now_ms(), is_free, self._is_own, _IS_NEXT)
             .order_by(jobs.c.promoted.desc(), jobs.c.due_at_ms, jobs.c.id)
             .limit(limit)
         )
@@ -278,7 +291,7 @@ class JobQueue:
         """Return the backlog of all processes; jobs that are not due yet do not count."""
         now_ms = self._clock.now_ms()
         query = select(func.count(), func.min(jobs.c.created_at_ms)).where(
-            jobs.c.due_at_ms <= now_ms
+            jobs.c.due_at_ms <= now_ms, self._is_own
         )
         async with reading_once(self._engine) as connection:
             count, oldest_ms = (await connection.execute(query)).one()

@@ -1,65 +1,39 @@
-"""Background jobs of one process: enqueueing jobs, running them, waiting for them.
+"""Background jobs of memories in one process: enqueueing them, running them, waiting for them.
 
-Every process runs a few jobs at a time: its own at once, and those of other processes when it polls
-the queue. A failed job is retried with growing delays. After `MODEL_ATTEMPTS` failures a summary or
-fact is made without a model (see `job_handlers`), so that no memory waits for ever.
+After `MODEL_ATTEMPTS` failures a summary or fact is made without a model (see `job_handlers`), so
+that no memory waits for ever.
 """
 
 import asyncio
-import logging
-from collections.abc import Awaitable, Callable
-from typing import Protocol
+from collections.abc import Callable
 from zlib import crc32
 
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.common import ids
-from services.common.errors import GatewayError
-from services.common.process import logs
 from services.common.process.registry import ProcessRegistry
 from services.common.storage.database import write
-from services.common.storage.leased_rows import LeaseRenewer, wait_briefly
+from services.common.storage.leased_rows import wait_briefly
 from services.common.text.texts import elide_middle
 from services.memory.jobs.job_handlers import JobHandlers, MemoryChangedError
-from services.memory.jobs.job_queue import Backlog, Job, JobKind, JobLostError, JobQueue
-from services.memory.jobs.retries import retry_after_s
+from services.memory.jobs.job_queue import Job, JobKind, JobLostError, JobQueue
+from services.memory.jobs.job_worker import JobObserver, JobWorker
 from services.memory.jobs.windows import Windows
 from services.memory.profile.sentences import MAX_TEXT
 from services.memory.storage.memory_records import MemoryRecord
 
-# Seconds until a job whose memory changed meanwhile is run again.
-_CHANGED_RETRY_S = 0.2
 # Seconds between two polls of a caller that waits for the job of another process.
 _WAIT_POLL_S = 0.2
-# How many times longer the interval between two polls is while no job is due.
-_QUIET = 5
-
-log = logging.getLogger(__name__)
 
 
-class JobObserver(Protocol):
-    """Observer of the job queue and of ended jobs, for metrics."""
-
-    def backlog(self, backlog: Backlog) -> None:
-        """Record the jobs that are due."""
-
-    def ended(self, kind: JobKind, outcome: str) -> None:
-        """Record an ended job: `done`, `failed`, `taken_over`, `moved`, `lost` or `dropped`."""
-
-
-class JobRunner:
-    """The background jobs of one process.
+class JobRunner(JobWorker):
+    """The background jobs of memories in one process.
 
     Args:
         engine: the database.
         queue: the queue of that database.
         handlers: handlers of the kinds of jobs.
-        observer: the metrics of jobs.
-        poll_s: seconds between two polls for jobs of other processes, on average; while none is
-            due, five times as many.
-        at_once: maximum number of jobs that run at a time.
-        uniform: random source for jitter.
-        processes: the processes of this machine; jobs of dead ones are released.
+        observer, poll_s, at_once, uniform, processes: see `JobWorker`.
     """
 
     def __init__(
@@ -74,18 +48,17 @@ class JobRunner:
         uniform: Callable[[float, float], float] = ids.uniform,
         processes: ProcessRegistry | None = None,
     ) -> None:
-        self._processes = processes
+        super().__init__(
+            queue,
+            handlers.run,
+            observer,
+            poll_s,
+            at_once=at_once,
+            uniform=uniform,
+            processes=processes,
+        )
         self._engine = engine
-        self._queue = queue
         self._handlers = handlers
-        self._observer = observer
-        self._poll_s = poll_s
-        self._at_once = at_once
-        self._uniform = uniform
-        self._renewer = LeaseRenewer(self._queue.renew, self._queue.lease_s)
-        self._woken = asyncio.Event()
-        self._ended = asyncio.Event()
-        self._running: dict[Job, asyncio.Task[None]] = {}
 
     async def put_summary(
         self, connection: AsyncConnection, record: MemoryRecord, windows: Windows
@@ -134,10 +107,6 @@ class JobRunner:
         if text.strip():
             await write(self._engine, lambda connection: self.put_facts(connection, owner_id, text))
 
-    def wake(self) -> None:
-        """Poll the queue now."""
-        self._woken.set()
-
     async def summarise_now(self, record: MemoryRecord, windows: Windows, timeout_s: float) -> None:
         """Make the due summaries of a memory, and wait for them.
 
@@ -168,52 +137,6 @@ class JobRunner:
         while waits and (stolen := await self._queue.steal(entity_id)) is not None:
             await self._take_over(stolen)
 
-    async def run(self) -> None:
-        """Run jobs until cancelled; failed jobs and polls are retried later."""
-        while True:
-            self._woken.clear()
-            wait_s = self._poll_s * self._uniform(0.5, 1.5)
-            try:
-                if not await self._poll():
-                    wait_s *= _QUIET
-            except GatewayError as error:
-                log.warning("the job queue could not be polled", extra={"error": error.message})
-            except Exception:
-                log.exception("polling the job queue failed")
-            await wait_briefly(self._woken, wait_s)
-
-    async def stop(self) -> None:
-        """Stop the running jobs, and release them to other processes at once."""
-        tasks = list(self._running.values())
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        await self._renewer.close()
-
-    async def _poll(self) -> bool:
-        """Run jobs that are due; return whether any was due."""
-        if self._processes:
-            await self._processes.reap_dead()
-        backlog = await self._queue.backlog()
-        self._observer.backlog(backlog)
-        if backlog.jobs and (free := self._at_once - len(self._running)) > 0:
-            for job in await self._queue.claim(free):
-                self._start(job)
-        return backlog.jobs > 0
-
-    def _start(self, job: Job) -> None:
-        task = asyncio.create_task(self._run_job(job), name=job.id)
-        self._running[job] = task
-        self._renewer.add(job, task.cancel)
-        task.add_done_callback(lambda _: self._end(job))
-
-    def _end(self, job: Job) -> None:
-        self._renewer.discard(job)
-        del self._running[job]
-        ended, self._ended = self._ended, asyncio.Event()
-        ended.set()
-        self.wake()
-
     async def _take_over(self, job: Job) -> None:
         """Make a summary without a model, in place of the process that works on it."""
         for other, task in self._running.items():
@@ -224,53 +147,3 @@ class JobRunner:
         except (JobLostError, MemoryChangedError):
             return  # the caller checks the queue again
         self._observer.ended(job.kind, "taken_over")
-
-    async def _run_job(self, job: Job) -> None:
-        logs.request_id.set(job.id)
-        self._observer.ended(job.kind, await self._outcome(job))
-
-    async def _outcome(self, job: Job) -> str:
-        """Run a job, and return its outcome as `JobObserver.ended` names it."""
-        try:
-            await self._handlers.run(job)
-        except JobLostError:
-            return "lost"
-        except MemoryChangedError:
-            await self._release(job, _CHANGED_RETRY_S, failed=False)
-            return "moved"
-        except asyncio.CancelledError:
-            await self._settle(self._queue.release(job, 0, failed=False))
-            raise
-        except GatewayError as error:
-            # The message is not logged: it may quote the provider, and the provider the user.
-            log.warning("a job failed", extra={"kind": job.kind.value, "code": error.code})
-            return await self._fail(job)
-        except Exception:
-            log.exception("a job failed", extra={"kind": job.kind.value})
-            return await self._fail(job)
-        return "done"
-
-    async def _fail(self, job: Job) -> str:
-        failures = job.attempts + 1
-        delay_s = retry_after_s(job.kind, failures, self._uniform)
-        if delay_s is None:
-            log.error(
-                "a job failed too often and is dropped",
-                extra={"kind": job.kind.value, "failures": failures},
-            )
-            await self._settle(self._queue.drop(job))
-            return "dropped"
-        await self._release(job, delay_s, failed=True)
-        return "failed"
-
-    async def _release(self, job: Job, delay_s: float, *, failed: bool) -> None:
-        """Release a job until it is due again, and run it then."""
-        await self._settle(self._queue.release(job, delay_s, failed=failed))
-        asyncio.get_running_loop().call_later(delay_s, self.wake)
-
-    async def _settle(self, change: Awaitable[None]) -> None:
-        try:
-            await change
-        except GatewayError as error:
-            # The job is free once its lease has expired.
-            log.warning("a job could not be released", extra={"error": error.message})

@@ -15,7 +15,11 @@ _BACKOFFS: Mapping[JobKind, tuple[float, float]] = {
     JobKind.FACTS: (2, 60),
     JobKind.EMBED: (5, 3_600),
     JobKind.REDO: (REDO_AFTER_S, 6 * 3_600),
+    JobKind.INDEX: (5, 600),
+    JobKind.UNINDEX: (5, 3_600),
 }
+# Failures after which a file of a vector store is marked as failed.
+INDEX_ATTEMPTS = 8
 # Turns without vectors are still found by their words.
 _EMBED_ATTEMPTS = 10
 

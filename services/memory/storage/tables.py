@@ -159,8 +159,8 @@ summaries = Table(
     Index("ix_memory_summaries_entity_id", "entity_id"),
 )
 
-# The archive of a memory: its user's id, which queries for a user join, and the counts that BM25
-# needs.
+# The archive of a memory or of a vector store: its user's id, which queries for a user join, the
+# counts that BM25 needs, and the number of removals of turns.
 archives = Table(
     "memory_archives",
     metadata,
@@ -168,6 +168,7 @@ archives = Table(
     Column("owner_id", String(64), nullable=False),
     Column("turns", BigInteger, nullable=False),
     Column("terms", BigInteger, nullable=False),
+    Column("epoch", BigInteger, nullable=False),
 )
 
 # A turn and its count of terms.

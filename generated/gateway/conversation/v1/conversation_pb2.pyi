@@ -453,16 +453,19 @@ class Citation(_message.Message):
     START_INDEX_FIELD_NUMBER: _builtins.int
     END_INDEX_FIELD_NUMBER: _builtins.int
     QUOTE_FIELD_NUMBER: _builtins.int
+    FILE_ID_FIELD_NUMBER: _builtins.int
     url: _builtins.str
-    """Required. An http or https address."""
+    """Required, unless a file is cited. An http or https address."""
     title: _builtins.str
-    """Optional. Title of the page."""
+    """Optional. Title of the page, or name of the file."""
     start_index: _builtins.int
     """Required. Start of the passage in the text of its block, in Unicode characters."""
     end_index: _builtins.int
     """Required, above `start_index`. End of the passage: the index after its last character."""
     quote: _builtins.str
     """Optional, at most 150 characters. Quote from the page. Untrusted."""
+    file_id: _builtins.str
+    """Optional. The cited file of the caller."""
     def __init__(
         self,
         *,
@@ -471,10 +474,11 @@ class Citation(_message.Message):
         start_index: _builtins.int = ...,
         end_index: _builtins.int = ...,
         quote: _builtins.str = ...,
+        file_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["end_index", b"end_index", "quote", b"quote", "start_index", b"start_index", "title", b"title", "url", b"url"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["end_index", b"end_index", "file_id", b"file_id", "quote", b"quote", "start_index", b"start_index", "title", b"title", "url", b"url"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -559,10 +563,11 @@ class ServerToolResult(_message.Message):
     SEARCH_FIELD_NUMBER: _builtins.int
     PAGE_FIELD_NUMBER: _builtins.int
     ERROR_CODE_FIELD_NUMBER: _builtins.int
+    FILES_FIELD_NUMBER: _builtins.int
     tool_use_id: _builtins.str
     """Required. The `id` of the call in `server_tool_use`."""
     name: _builtins.str
-    """Required. Name of the tool: web_search or web_fetch."""
+    """Required. Name of the tool: web_search, web_fetch or file_search."""
     error_code: _builtins.str
     """Why there is no result: one of Anthropic's error codes of the tool, such as
     `max_uses_exceeded` or `unavailable`.
@@ -575,6 +580,10 @@ class ServerToolResult(_message.Message):
     def page(self) -> Global___WebPage:
         """A web page."""
 
+    @_builtins.property
+    def files(self) -> Global___FileResults:
+        """The results of a search of files."""
+
     def __init__(
         self,
         *,
@@ -583,16 +592,79 @@ class ServerToolResult(_message.Message):
         search: Global___SearchResults | None = ...,
         page: Global___WebPage | None = ...,
         error_code: _builtins.str = ...,
+        files: Global___FileResults | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["error_code", b"error_code", "kind", b"kind", "page", b"page", "search", b"search"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["error_code", b"error_code", "files", b"files", "kind", b"kind", "page", b"page", "search", b"search"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["error_code", b"error_code", "kind", b"kind", "name", b"name", "page", b"page", "search", b"search", "tool_use_id", b"tool_use_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["error_code", b"error_code", "files", b"files", "kind", b"kind", "name", b"name", "page", b"page", "search", b"search", "tool_use_id", b"tool_use_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["search", "page", "error_code"]  # noqa: Y015
+    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["search", "page", "error_code", "files"]  # noqa: Y015
     _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
 
 Global___ServerToolResult: _TypeAlias = ServerToolResult  # noqa: Y015
+
+@_typing.final
+class FileResults(_message.Message):
+    """The results of a search of files."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RESULTS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def results(self) -> _containers.RepeatedCompositeFieldContainer[Global___FileResult]:
+        """Optional, possibly empty. Best first."""
+
+    def __init__(
+        self,
+        *,
+        results: _abc.Iterable[Global___FileResult] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["results", b"results"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___FileResults: _TypeAlias = FileResults  # noqa: Y015
+
+@_typing.final
+class FileResult(_message.Message):
+    """A passage of a file."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FILE_ID_FIELD_NUMBER: _builtins.int
+    FILENAME_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    SCORE_FIELD_NUMBER: _builtins.int
+    ATTRIBUTES_FIELD_NUMBER: _builtins.int
+    file_id: _builtins.str
+    """Required. The file of the caller."""
+    filename: _builtins.str
+    """Required. The name of the file."""
+    text: _builtins.str
+    """Required. The passage. Untrusted."""
+    score: _builtins.float
+    """Required, 0 to 1."""
+    attributes: _builtins.bytes
+    """Optional. Attributes of the file, as a JSON object."""
+    def __init__(
+        self,
+        *,
+        file_id: _builtins.str = ...,
+        filename: _builtins.str = ...,
+        text: _builtins.str = ...,
+        score: _builtins.float = ...,
+        attributes: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attributes", b"attributes", "file_id", b"file_id", "filename", b"filename", "score", b"score", "text", b"text"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___FileResult: _TypeAlias = FileResult  # noqa: Y015
 
 @_typing.final
 class SearchResults(_message.Message):

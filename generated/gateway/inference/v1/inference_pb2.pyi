@@ -746,6 +746,8 @@ class WebTool(_message.Message):
         """Searches."""
         KIND_FETCH: WebTool._Kind.ValueType  # 2
         """Fetches a page."""
+        KIND_FILES: WebTool._Kind.ValueType  # 3
+        """Searches the caller's vector stores."""
 
     class Kind(_Kind, metaclass=_KindEnumTypeWrapper):
         """The function of the tool."""
@@ -756,6 +758,8 @@ class WebTool(_message.Message):
     """Searches."""
     KIND_FETCH: WebTool.Kind.ValueType  # 2
     """Fetches a page."""
+    KIND_FILES: WebTool.Kind.ValueType  # 3
+    """Searches the caller's vector stores."""
 
     KIND_FIELD_NUMBER: _builtins.int
     MAX_USES_FIELD_NUMBER: _builtins.int
@@ -765,6 +769,7 @@ class WebTool(_message.Message):
     MAX_CONTENT_TOKENS_FIELD_NUMBER: _builtins.int
     MAX_RESULTS_FIELD_NUMBER: _builtins.int
     FOREIGN_FIELDS_FIELD_NUMBER: _builtins.int
+    FILES_FIELD_NUMBER: _builtins.int
     kind: Global___WebTool.Kind.ValueType
     """Required."""
     max_uses: _builtins.int
@@ -774,7 +779,9 @@ class WebTool(_message.Message):
     max_content_tokens: _builtins.int
     """Optional, at least 1. Maximum number of tokens of a page."""
     max_results: _builtins.int
-    """Optional, 1 to 20; 5 when absent. Maximum number of search results."""
+    """Optional. Maximum number of search results: 1 to 20, 5 when absent; of files, 1 to 50, 10 when
+    absent.
+    """
     @_builtins.property
     def allowed_domains(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Optional. The only hosts, optionally with a path, that may be read, including those below them."""
@@ -787,6 +794,10 @@ class WebTool(_message.Message):
     def foreign_fields(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Optional. Names of the tool's fields that only a provider with such a tool supports."""
 
+    @_builtins.property
+    def files(self) -> Global___FileSearch:
+        """Required with KIND_FILES."""
+
     def __init__(
         self,
         *,
@@ -798,10 +809,11 @@ class WebTool(_message.Message):
         max_content_tokens: _builtins.int | None = ...,
         max_results: _builtins.int | None = ...,
         foreign_fields: _abc.Iterable[_builtins.str] | None = ...,
+        files: Global___FileSearch | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_max_content_tokens", b"_max_content_tokens", "_max_results", b"_max_results", "_max_uses", b"_max_uses", "max_content_tokens", b"max_content_tokens", "max_results", b"max_results", "max_uses", b"max_uses"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_max_content_tokens", b"_max_content_tokens", "_max_results", b"_max_results", "_max_uses", b"_max_uses", "files", b"files", "max_content_tokens", b"max_content_tokens", "max_results", b"max_results", "max_uses", b"max_uses"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_content_tokens", b"_max_content_tokens", "_max_results", b"_max_results", "_max_uses", b"_max_uses", "allowed_domains", b"allowed_domains", "blocked_domains", b"blocked_domains", "foreign_fields", b"foreign_fields", "kind", b"kind", "max_content_tokens", b"max_content_tokens", "max_results", b"max_results", "max_uses", b"max_uses", "user_location", b"user_location"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_content_tokens", b"_max_content_tokens", "_max_results", b"_max_results", "_max_uses", b"_max_uses", "allowed_domains", b"allowed_domains", "blocked_domains", b"blocked_domains", "files", b"files", "foreign_fields", b"foreign_fields", "kind", b"kind", "max_content_tokens", b"max_content_tokens", "max_results", b"max_results", "max_uses", b"max_uses", "user_location", b"user_location"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__max_content_tokens: _TypeAlias = _typing.Literal["max_content_tokens"]  # noqa: Y015
     _WhichOneofArgType__max_content_tokens: _TypeAlias = _typing.Literal["_max_content_tokens", b"_max_content_tokens"]  # noqa: Y015
@@ -817,6 +829,44 @@ class WebTool(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__max_uses) -> _WhichOneofReturnType__max_uses | None: ...
 
 Global___WebTool: _TypeAlias = WebTool  # noqa: Y015
+
+@_typing.final
+class FileSearch(_message.Message):
+    """A search of vector stores; see SearchVectorStoresRequest of gateway.memory.v1."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    VECTOR_STORE_IDS_FIELD_NUMBER: _builtins.int
+    FILTERS_FIELD_NUMBER: _builtins.int
+    SCORE_THRESHOLD_FIELD_NUMBER: _builtins.int
+    VECTOR_SHARE_FIELD_NUMBER: _builtins.int
+    filters: _builtins.bytes
+    """Optional, at most 16 KiB. A filter on the attributes of files, as JSON."""
+    score_threshold: _builtins.float
+    """Optional, 0 to 1. Results with a lower score are left out."""
+    vector_share: _builtins.float
+    """Optional, 0 to 1. The share of the vectors in the score."""
+    @_builtins.property
+    def vector_store_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Required, 1 to 10. Vector stores of the caller."""
+
+    def __init__(
+        self,
+        *,
+        vector_store_ids: _abc.Iterable[_builtins.str] | None = ...,
+        filters: _builtins.bytes = ...,
+        score_threshold: _builtins.float = ...,
+        vector_share: _builtins.float | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_vector_share", b"_vector_share", "vector_share", b"vector_share"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_vector_share", b"_vector_share", "filters", b"filters", "score_threshold", b"score_threshold", "vector_share", b"vector_share", "vector_store_ids", b"vector_store_ids"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__vector_share: _TypeAlias = _typing.Literal["vector_share"]  # noqa: Y015
+    _WhichOneofArgType__vector_share: _TypeAlias = _typing.Literal["_vector_share", b"_vector_share"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__vector_share) -> _WhichOneofReturnType__vector_share | None: ...
+
+Global___FileSearch: _TypeAlias = FileSearch  # noqa: Y015
 
 @_typing.final
 class ToolChoice(_message.Message):

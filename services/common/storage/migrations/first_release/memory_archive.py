@@ -12,6 +12,7 @@ def create() -> None:
         sa.Column("owner_id", sa.String(64), nullable=False),
         sa.Column("turns", sa.BigInteger(), nullable=False),
         sa.Column("terms", sa.BigInteger(), nullable=False),
+        sa.Column("epoch", sa.BigInteger(), nullable=False),
         sa.PrimaryKeyConstraint("entity_id", name="pk_memory_archives"),
     )
     op.create_table(

@@ -15,6 +15,7 @@ from services.common.storage.migrations.first_release import (
     memory_profile,
     responses,
     usage,
+    vector_stores,
 )
 
 revision = "0023"
@@ -33,6 +34,7 @@ _AREAS = (
     limits,
     usage,
     batches,
+    vector_stores,
 )
 
 

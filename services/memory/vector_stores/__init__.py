@@ -1,0 +1,7 @@
+"""Vector stores: the text of files, searched by words and by vectors.
+
+A vector store has an archive of its own (`services.memory.archive`), in which each chunk of a
+file is a turn. The chunks of a file have numbers in sequence, so that a file, and whatever a filter
+selects, is a range of numbers; a gap separates two files. `file_text` reads the text of a file,
+`chunking` cuts it, and `indexing` stores the chunks, as jobs of the queue that memory uses.
+"""

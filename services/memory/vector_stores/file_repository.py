@@ -1,0 +1,546 @@
+"""The files of vector stores in the database: adding, reading, removing and indexing them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from sqlalchemy import ColumnElement, Row, and_, delete, func, insert, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from gateway.memory.v1.vector_stores_pb2 import (
+    VECTOR_STORE_FILE_STATE_CANCELLED,
+    VECTOR_STORE_FILE_STATE_COMPLETED,
+    VECTOR_STORE_FILE_STATE_FAILED,
+    VECTOR_STORE_FILE_STATE_IN_PROGRESS,
+    ListVectorStoreFilesRequest,
+    NewVectorStoreFile,
+    VectorStoreFile,
+    VectorStoreFileBatch,
+)
+from services.common import ids
+from services.common.clock import Clock
+from services.common.grpc.authentication import Caller
+from services.common.storage.database import execute_many, reading_once, write
+from services.common.text.texts import fit
+from services.memory.archive import index
+from services.memory.archive.index import ArchivedTurn
+from services.memory.jobs.job_queue import Job, JobKind, JobQueue
+from services.memory.storage.quota import lock_owner
+from services.memory.storage.tables import archived_turns
+from services.memory.vector_stores.records import (
+    BATCH_PREFIX,
+    DEFAULT_CHUNKING,
+    FILE_PREFIX,
+    GAP,
+    MAX_NUMBER,
+    batch_not_found,
+    batch_of,
+    expired,
+    expiry_ms,
+    file_not_found,
+    file_of,
+    has_expired,
+    quota_exceeded,
+    store_not_found,
+)
+from services.memory.vector_stores.store_repository import lock_store, page_of, totals_by
+from services.memory.vector_stores.tables import (
+    vector_store_batches,
+    vector_store_files,
+    vector_stores,
+)
+
+_MAX_MESSAGE: Final = 500
+_UNKNOWN: Final = -1
+_FILES_LIMIT: Final = "vector_stores.max_files"
+_CHUNKS_LIMIT: Final = "vector_stores.max_chunks"
+_BYTES_LIMIT: Final = "vector_stores.max_bytes_per_user"
+
+
+@dataclass(frozen=True, slots=True)
+class FileLimits:
+    """The limits of the files of vector stores.
+
+    Attributes:
+        max_files: of a vector store.
+        max_chunks: of a vector store.
+        max_bytes: of the index of all vector stores of a user.
+    """
+
+    max_files: int
+    max_chunks: int
+    max_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class AddedFile:
+    """A file to add, with the name that it has in the file store."""
+
+    new: NewVectorStoreFile
+    filename: str
+
+
+@dataclass(frozen=True, slots=True)
+class SearchedFile:
+    """An indexed file: its chunks have the numbers from `first` on, below `end`."""
+
+    store_id: str
+    file_id: str
+    filename: str
+    attributes: bytes
+    first: int
+    end: int
+
+
+class FileGoneError(Exception):
+    """Error raised when a file is not to be indexed any more."""
+
+
+class FileRepository:
+    """The files; every method raises `unavailable` when the database does not answer.
+
+    Args:
+        engine: the database.
+        clock: the clock.
+        queue: the queue of background jobs.
+        limits: their limits.
+        new_id: makes ids.
+    """
+
+    def __init__(
+        self,
+        engine: AsyncEngine,
+        clock: Clock,
+        queue: JobQueue,
+        limits: FileLimits,
+        *,
+        new_id: ids.IdGenerator = ids.new_id,
+    ) -> None:
+        self._engine = engine
+        self._clock = clock
+        self._queue = queue
+        self._limits = limits
+        self._new_id = new_id
+
+    async def add(
+        self, owner: Caller, store_id: str, added: Sequence[AddedFile], *, is_batch: bool
+    ) -> str:
+        """Add files, and the jobs that index them; return the id of their batch, or "".
+
+        Files that are in the vector store are replaced.
+
+        Raises:
+            GatewayError: not_found; invalid, the vector store has expired;
+                storage_quota_exceeded.
+        """
+        now_ms = self._clock.now_ms()
+        batch_id = self._new_id(BATCH_PREFIX) if is_batch else ""
+        rows = [self._row(owner, store_id, one, batch_id, now_ms) for one in added]
+
+        async def transact(connection: AsyncConnection) -> None:
+            await lock_owner(connection, owner.user_id)
+            store = await lock_store(connection, owner.user_id, store_id)
+            if has_expired(store, now_ms):
+                raise expired("vector_store_id")
+            in_store = vector_store_files.c.store_id == store_id
+            file_ids = [one.new.file_id for one in added]
+            replaced = and_(in_store, vector_store_files.c.file_id.in_(file_ids))
+            await self._remove(connection, owner.user_id, replaced)
+            await self._check_limits(connection, owner.user_id, in_store, len(rows))
+            if is_batch:
+                batch = {"id": batch_id, "store_id": store_id, "is_cancelled": False}
+                statement = insert(vector_store_batches)
+                await connection.execute(statement, {**batch, "created_at_ms": now_ms})
+            await execute_many(connection, insert(vector_store_files), rows)
+            for row in rows:
+                await self._queue.put(
+                    connection, JobKind.INDEX, owner.user_id, None, text=str(row["id"])
+                )
+            expires_at_ms = expiry_ms(store.expires_after_days, now_ms)
+            active = {"last_active_at_ms": now_ms, "expires_at_ms": expires_at_ms}
+            await connection.execute(
+                update(vector_stores).where(vector_stores.c.id == store_id).values(active)
+            )
+
+        await write(self._engine, transact)
+        return batch_id
+
+    async def find(self, user_id: str, store_id: str, file_id: str) -> VectorStoreFile:
+        """Return a file.
+
+        Raises:
+            GatewayError: not_found.
+        """
+        return file_of(await self._found(user_id, store_id, file_id))
+
+    async def page(
+        self, user_id: str, request: ListVectorStoreFilesRequest
+    ) -> tuple[list[VectorStoreFile], bool]:
+        """Return a page of files, and whether there are more.
+
+        Raises:
+            GatewayError: not_found; invalid, a cursor is not a file of the vector store.
+        """
+        if request.batch_id:
+            await self.batch(user_id, request.vector_store_id, request.batch_id)
+        else:
+            await self._check_store(user_id, request.vector_store_id)
+        files = vector_store_files.c
+        in_store = files.store_id == request.vector_store_id
+        query = select(vector_store_files).where(in_store)
+        if request.batch_id:
+            query = query.where(files.batch_id == request.batch_id)
+        if request.state:
+            query = query.where(files.state == request.state)
+
+        def at(cursor: str) -> ColumnElement[bool]:
+            return and_(in_store, files.file_id == cursor)
+
+        rows, has_more = await page_of(self._engine, query, files.id, request.page, at)
+        return [file_of(row) for row in rows], has_more
+
+    async def set_attributes(
+        self, user_id: str, store_id: str, file_id: str, attributes: bytes
+    ) -> None:
+        """Replace the attributes of a file.
+
+        Raises:
+            GatewayError: not_found.
+        """
+        changed = update(vector_store_files).where(_is_file(user_id, store_id, file_id))
+        statement = changed.values(attributes=attributes)
+        result = await write(self._engine, lambda connection: connection.execute(statement))
+        if not result.rowcount:
+            raise file_not_found()
+
+    async def remove(self, user_id: str, store_id: str, file_id: str) -> None:
+        """Remove a file; a job removes its text from the index.
+
+        Raises:
+            GatewayError: not_found.
+        """
+
+        async def transact(connection: AsyncConnection) -> None:
+            if not await self._remove(connection, user_id, _is_file(user_id, store_id, file_id)):
+                raise file_not_found()
+
+        await write(self._engine, transact)
+
+    async def texts(
+        self, user_id: str, store_id: str, file_id: str, first: int, most: int
+    ) -> tuple[list[str], bool]:
+        """Return the texts of some chunks of a file, and whether there are more.
+
+        Raises:
+            GatewayError: not_found.
+        """
+        row = await self._found(user_id, store_id, file_id)
+        if row.state != VECTOR_STORE_FILE_STATE_COMPLETED:
+            return [], False
+        begin = row.first_chunk + min(first, row.chunks)
+        end = min(begin + most, row.first_chunk + row.chunks)
+        turns = archived_turns.c
+        query = (
+            select(turns.text)
+            .where(turns.entity_id == store_id, turns.turn >= begin, turns.turn < end)
+            .order_by(turns.turn)
+        )
+        async with reading_once(self._engine) as connection:
+            texts = list(await connection.scalars(query))
+        return texts, end < row.first_chunk + row.chunks
+
+    async def batch(self, user_id: str, store_id: str, batch_id: str) -> VectorStoreFileBatch:
+        """Return a batch of files.
+
+        Raises:
+            GatewayError: not_found.
+        """
+        await self._check_store(user_id, store_id)
+        batches = vector_store_batches.c
+        query = select(vector_store_batches).where(
+            batches.id == batch_id, batches.store_id == store_id
+        )
+        async with reading_once(self._engine) as connection:
+            row = (await connection.execute(query)).one_or_none()
+        if row is None:
+            raise batch_not_found()
+        totals = await totals_by(self._engine, vector_store_files.c.batch_id, [batch_id])
+        return batch_of(row, totals[batch_id])
+
+    async def cancel_batch(self, user_id: str, store_id: str, batch_id: str) -> None:
+        """Cancel the files of a batch that are not indexed yet.
+
+        Raises:
+            GatewayError: not_found.
+        """
+        await self.batch(user_id, store_id, batch_id)
+        files = vector_store_files.c
+        waiting = and_(
+            files.batch_id == batch_id, files.state == VECTOR_STORE_FILE_STATE_IN_PROGRESS
+        )
+
+        async def transact(connection: AsyncConnection) -> None:
+            await lock_store(connection, user_id, store_id)
+            await self._drop_texts(connection, user_id, waiting)
+            cancelled = {
+                "state": VECTOR_STORE_FILE_STATE_CANCELLED,
+                "first_chunk": _UNKNOWN,
+                "chunks": 0,
+            }
+            await connection.execute(update(vector_store_files).where(waiting).values(cancelled))
+            marked = update(vector_store_batches).where(vector_store_batches.c.id == batch_id)
+            await connection.execute(marked.values(is_cancelled=True))
+
+        await write(self._engine, transact)
+
+    async def searched(self, store_ids: Sequence[str]) -> list[SearchedFile]:
+        """Return the indexed files of vector stores, by their numbers."""
+        files = vector_store_files.c
+        query = (
+            select(
+                *(files.store_id, files.file_id, files.filename, files.attributes),
+                *(files.first_chunk, (files.first_chunk + files.chunks).label("end")),
+            )
+            .where(files.store_id.in_(store_ids), files.state == VECTOR_STORE_FILE_STATE_COMPLETED)
+            .order_by(files.store_id, files.first_chunk)
+        )
+        async with reading_once(self._engine) as connection:
+            return [SearchedFile(*row) for row in await connection.execute(query)]
+
+    async def pending(self, row_id: str) -> Row[Any] | None:
+        """Return the row of a file that is to be indexed; None if it is not any more."""
+        files = vector_store_files.c
+        query = select(vector_store_files).where(
+            files.id == row_id, files.state == VECTOR_STORE_FILE_STATE_IN_PROGRESS
+        )
+        async with reading_once(self._engine) as connection:
+            return (await connection.execute(query)).one_or_none()
+
+    async def begin(self, file: Row[Any], chunks: int, size: int) -> tuple[int, int]:
+        """Reserve the numbers of the chunks of a file, unless they are reserved.
+
+        Return the first number, and how many chunks are indexed already.
+
+        Raises:
+            FileGoneError: it is not to be indexed any more.
+            GatewayError: storage_quota_exceeded.
+        """
+
+        async def transact(connection: AsyncConnection) -> tuple[int, int]:
+            await lock_owner(connection, file.user_id)
+            store = (
+                await connection.execute(
+                    select(vector_stores)
+                    .where(vector_stores.c.id == file.store_id)
+                    .with_for_update(key_share=True)
+                )
+            ).one_or_none()
+            row = await self._lock(connection, file)
+            if store is None:
+                raise FileGoneError
+            if row.first_chunk != _UNKNOWN and row.chunks == chunks:
+                return row.first_chunk, row.indexed
+            await self._drop_texts(connection, file.user_id, vector_store_files.c.id == file.id)
+            await self._check_room(connection, file, chunks, size)
+            first = store.next_chunk
+            if first + chunks > MAX_NUMBER:
+                raise quota_exceeded(
+                    f"the vector store has had {MAX_NUMBER:,} chunks; create a new one", ""
+                )
+            await connection.execute(
+                update(vector_stores)
+                .where(vector_stores.c.id == store.id)
+                .values(next_chunk=first + chunks + GAP)
+            )
+            reserved = {"first_chunk": first, "chunks": chunks, "indexed": 0, "usage_bytes": size}
+            await connection.execute(_change(file.id, reserved))
+            return first, 0
+
+        return await write(self._engine, transact)
+
+    async def add_chunks(
+        self,
+        file: Row[Any],
+        turns: Sequence[ArchivedTurn],
+        indexed: int,
+        model: str,
+        vectors: Mapping[int, Sequence[float]],
+    ) -> None:
+        """Index some chunks of a file; `indexed` chunks are then indexed in all.
+
+        Raises:
+            FileGoneError: it is not to be indexed any more.
+        """
+
+        async def transact(connection: AsyncConnection) -> None:
+            await self._lock(connection, file)
+            await index.add(connection, file.user_id, file.store_id, turns)
+            if vectors:
+                await index.add_vectors(connection, file.store_id, model, vectors)
+            await connection.execute(_change(file.id, {"indexed": indexed}))
+
+        await write(self._engine, transact)
+
+    async def complete(self, file: Row[Any], job: Job) -> None:
+        """Mark a file as indexed, and finish its job.
+
+        Raises:
+            FileGoneError: it is not to be indexed any more.
+            JobLostError: another process has the job.
+        """
+        await self._end(file, job, {"state": VECTOR_STORE_FILE_STATE_COMPLETED})
+
+    async def fail(self, file: Row[Any], job: Job, code: str, message: str) -> None:
+        """Mark a file as failed, and finish its job.
+
+        Raises:
+            FileGoneError, JobLostError: as `complete`.
+        """
+        failed = {
+            "state": VECTOR_STORE_FILE_STATE_FAILED,
+            "error_code": code,
+            "error_message": fit(message.replace("\0", ""), _MAX_MESSAGE),
+            "usage_bytes": 0,
+            "first_chunk": _UNKNOWN,
+            "chunks": 0,
+        }
+        await self._end(file, job, failed)
+
+    async def remove_texts(self, store_id: str, first: int, end: int, most: int) -> int:
+        """Remove up to `most` chunks of a range from the index; return how many there were."""
+        return await write(
+            self._engine,
+            lambda connection: index.remove_between(connection, store_id, first, end, most),
+        )
+
+    async def finish(self, job: Job) -> None:
+        """Finish a job.
+
+        Raises:
+            JobLostError: another process has it.
+        """
+        await write(self._engine, lambda connection: self._queue.finish(connection, job))
+
+    def _row(
+        self, owner: Caller, store_id: str, added: AddedFile, batch_id: str, now_ms: int
+    ) -> dict[str, object]:
+        new = added.new
+        chunking = new.chunking if new.HasField("chunking") else DEFAULT_CHUNKING
+        return {
+            "id": self._new_id(FILE_PREFIX),
+            "store_id": store_id,
+            "user_id": owner.user_id,
+            "key_id": owner.key_id,
+            "file_id": new.file_id,
+            "batch_id": batch_id,
+            "filename": added.filename,
+            "state": VECTOR_STORE_FILE_STATE_IN_PROGRESS,
+            "error_code": "",
+            "error_message": "",
+            "attributes": new.attributes,
+            "max_chunk_tokens": chunking.max_chunk_tokens,
+            "overlap_tokens": chunking.overlap_tokens,
+            "first_chunk": _UNKNOWN,
+            **dict.fromkeys(("chunks", "indexed", "usage_bytes"), 0),
+            "created_at_ms": now_ms,
+        }
+
+    async def _check_limits(
+        self, connection: AsyncConnection, user_id: str, in_store: ColumnElement[bool], added: int
+    ) -> None:
+        counted = select(func.count()).select_from(vector_store_files).where(in_store)
+        if (await connection.scalar(counted) or 0) + added > self._limits.max_files:
+            raise quota_exceeded(
+                f"a vector store has at most {self._limits.max_files:,} files", _FILES_LIMIT
+            )
+        await self._check_bytes(connection, user_id, 1)
+
+    async def _check_room(
+        self, connection: AsyncConnection, file: Row[Any], chunks: int, size: int
+    ) -> None:
+        files = vector_store_files.c
+        counted = select(func.sum(files.chunks)).where(
+            files.store_id == file.store_id, files.id != file.id
+        )
+        if int(await connection.scalar(counted) or 0) + chunks > self._limits.max_chunks:
+            raise quota_exceeded(
+                f"a vector store has at most {self._limits.max_chunks:,} chunks", _CHUNKS_LIMIT
+            )
+        await self._check_bytes(connection, file.user_id, size)
+
+    async def _check_bytes(self, connection: AsyncConnection, user_id: str, added: int) -> None:
+        files = vector_store_files.c
+        summed = select(func.sum(files.usage_bytes)).where(files.user_id == user_id)
+        if int(await connection.scalar(summed) or 0) + added > self._limits.max_bytes:
+            raise quota_exceeded(
+                f"your vector stores have at most {self._limits.max_bytes:,} bytes", _BYTES_LIMIT
+            )
+
+    async def _end(self, file: Row[Any], job: Job, values: Mapping[str, object]) -> None:
+        async def transact(connection: AsyncConnection) -> None:
+            row = await self._lock(connection, file)
+            if values["state"] != VECTOR_STORE_FILE_STATE_COMPLETED:
+                which = vector_store_files.c.id == row.id
+                await self._drop_texts(connection, file.user_id, which)
+            await connection.execute(_change(file.id, values))
+            await self._queue.finish(connection, job)
+
+        await write(self._engine, transact)
+
+    async def _lock(self, connection: AsyncConnection, file: Row[Any]) -> Row[Any]:
+        """Lock a file that is to be indexed until the transaction ends; return its row."""
+        files = vector_store_files.c
+        query = select(vector_store_files).where(
+            files.id == file.id, files.state == VECTOR_STORE_FILE_STATE_IN_PROGRESS
+        )
+        row = (await connection.execute(query.with_for_update(key_share=True))).one_or_none()
+        if row is None:
+            raise FileGoneError
+        return row
+
+    async def _remove(
+        self, connection: AsyncConnection, user_id: str, which: ColumnElement[bool]
+    ) -> int:
+        """Remove files; return how many there were."""
+        await self._drop_texts(connection, user_id, which)
+        return (await connection.execute(delete(vector_store_files).where(which))).rowcount
+
+    async def _drop_texts(
+        self, connection: AsyncConnection, user_id: str, which: ColumnElement[bool]
+    ) -> None:
+        """Lock files, and put the jobs that remove their text from the index."""
+        files = vector_store_files.c
+        query = select(files.store_id, files.first_chunk, files.chunks).where(which)
+        for row in (await connection.execute(query.order_by(files.id).with_for_update())).all():
+            if row.first_chunk != _UNKNOWN:
+                numbers = row.first_chunk, row.first_chunk + row.chunks
+                await self._queue.put(
+                    connection, JobKind.UNINDEX, user_id, None, numbers, text=row.store_id
+                )
+
+    async def _found(self, user_id: str, store_id: str, file_id: str) -> Row[Any]:
+        await self._check_store(user_id, store_id)
+        query = select(vector_store_files).where(_is_file(user_id, store_id, file_id))
+        async with reading_once(self._engine) as connection:
+            row = (await connection.execute(query)).one_or_none()
+        if row is None:
+            raise file_not_found()
+        return row
+
+    async def _check_store(self, user_id: str, store_id: str) -> None:
+        stores = vector_stores.c
+        query = select(stores.id).where(
+            stores.id == store_id, stores.user_id == user_id, ~stores.is_deleted
+        )
+        async with reading_once(self._engine) as connection:
+            if await connection.scalar(query) is None:
+                raise store_not_found()
+
+
+def _is_file(user_id: str, store_id: str, file_id: str) -> ColumnElement[bool]:
+    files = vector_store_files.c
+    return and_(files.user_id == user_id, files.store_id == store_id, files.file_id == file_id)
+
+
+def _change(row_id: str, values: Mapping[str, object]) -> Any:
+    return update(vector_store_files).where(vector_store_files.c.id == row_id).values(values)
