@@ -112,6 +112,11 @@ class User:
     async def delete_response(self, response_id: str) -> Answer:
         return await self._call("DELETE", f"{BETA}/responses/{response_id}", self._bearer)
 
+    async def vector_store(self, file_id: str) -> Answer:
+        """Create a vector store with a file."""
+        body = {"name": "manuals", "file_ids": [file_id]}
+        return await self._call("POST", f"{BETA}/vector_stores", self._bearer, json=body)
+
     async def message_batch(self, *texts: str) -> Answer:
         """Create a batch of messages."""
         params = {"model": "sandbox/echo", "max_tokens": 20}

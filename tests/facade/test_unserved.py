@@ -15,11 +15,11 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 async def test_openais_client_gets_501_and_advice_at_once(gateway: Gateway) -> None:
     client = openai.AsyncOpenAI(api_key=gateway.key, base_url=f"{gateway.url}/v1", max_retries=5)
     with pytest.raises(openai.InternalServerError) as raised:
-        await client.vector_stores.create(name="a")
+        await client.evals.list()
     await client.close()
     assert raised.value.status_code == 501
     assert raised.value.code == "not_implemented"
-    assert "/v1/vector_stores: the gateway does not serve this" in raised.value.message
+    assert "/v1/evals: the gateway does not serve this" in raised.value.message
     assert raised.value.response.headers["x-should-retry"] == "false"
 
 

@@ -39,6 +39,7 @@ OWNED = {
     *("conversations", "request_log", "usage_records", "usage_days", "usage_hours"),
     *("chat_completions", "chat_completion_contents"),
     *("usage_label_days", "batches", "batch_tasks"),
+    *("vector_stores", "vector_store_files"),
 }
 ADMIN_KEY = make_admin_key(bytes(32))
 SECTIONS: Mapping[str, Any] = {
@@ -50,13 +51,15 @@ SECTIONS: Mapping[str, Any] = {
     "memory": {"job_poll_s": 0.05},
     # Batches wait until they are erased.
     "batches": {"enabled": False},
+    # So do the files of vector stores.
+    "vector_stores": {"enabled": False},
 }
 # Tables that may still name a user who was erased.
 REMEMBERING = {audit_log, erasures, erased_items}
 
 
 # Requests of the user who is erased, and calls of models among them.
-REQUESTS, CALLS = 21, 5
+REQUESTS, CALLS = 22, 5
 
 
 async def admin(gateway: Gateway, method: str, path: str, body: Any = None) -> tuple[int, Any]:
@@ -90,6 +93,7 @@ async def fill(user: User, groups: Iterable[int]) -> Mapping[str, Any]:
     conversation = await user.create_conversation()
     assert (await user.add_item(conversation, "an item")).status == 200
     assert (await user.message_batch("Hello")).status == 200
+    assert (await user.vector_store(uploads[0].body["id"])).status == 200
     documents = []
     for group in groups:
         made = await user.article("doc/create", group=group, name="essay")
@@ -215,6 +219,7 @@ async def test_one_user_is_erased_and_another_is_not(
                 "responses": 1,
                 "conversations": 1,
                 "batches": 1,
+                "vector_stores": 1,
             },
             **{"documents": 2, "sessions": 1, "requests": 1, "memberships": 1, "conversions": 1},
             **{

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import BaseModel, ConfigDict, Field, Tag, TypeAdapter
 
 from facade.dialects.paths import FieldNames
 from facade.dialects.validation import read
@@ -61,7 +61,10 @@ FileId = Annotated[str, Field(min_length=1, max_length=64)]
 Attributes = Annotated[
     dict[
         Annotated[str, Field(min_length=1, max_length=64)],
-        Annotated[str, Field(max_length=512)] | bool | float,
+        Annotated[str, Field(max_length=512), Tag("#string")]
+        | Annotated[bool, Tag("#boolean")]
+        | Annotated[int, Tag("#integer")]
+        | Annotated[float, Tag("#number")],
     ],
     Field(max_length=16),
 ]

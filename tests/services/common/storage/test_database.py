@@ -46,6 +46,7 @@ from services.common.storage.migrations.runner import migrate
 from services.files import repository as files
 from services.files import upload_rows as file_uploads
 from services.memory.storage import tables as memories
+from services.memory.vector_stores import tables as vector_stores
 from services.responses import tables as stored
 from services.responses.chats import tables as chats
 from services.responses.conversations import tables as conversations
@@ -114,6 +115,9 @@ TABLES = {
     batches.batch_results,
     batches.provider_batches,
     batches.batch_tasks,
+    vector_stores.vector_stores,
+    vector_stores.vector_store_files,
+    vector_stores.vector_store_batches,
     limits.limits,
     limits.allowances,
     limits.notifications,
