@@ -7,7 +7,7 @@ from services.common.text.tokens import estimate_tokens
 
 # Segments that a chunk of the maximum size has at least: chunks begin and end between two.
 _SEGMENTS = 16
-_MIN_SEGMENT = 6  # characters
+_MIN_SEGMENT = 16  # characters
 
 
 class _Segment(NamedTuple):
@@ -54,8 +54,7 @@ def _segments(text: str, size: int) -> Iterator[_Segment]:
     while start < len(text):
         end = min(start + size, len(text))
         if end < len(text):
-            middle = start + size // 2
-            space = max(text.rfind(" ", middle, end), text.rfind("\n", middle, end))
+            space = max(text.rfind(" ", start, end), text.rfind("\n", start, end))
             end = space + 1 if space >= 0 else end
         yield _Segment(start, end, estimate_tokens(text[start:end]))
         start = end

@@ -167,10 +167,20 @@ class StoreRepository:
     async def touch(self, user_id: str, stores: Sequence[VectorStore]) -> None:
         """Record that vector stores are used, unless that has been recorded within a minute."""
         now_ms = self._clock.now_ms()
-        for store in stores:
-            if now_ms - store.last_active_at_ms < _ACTIVITY_MS:
-                continue
-            expires_at_ms = expiry_ms(store.expires_after_days, now_ms)
+        idle = [one for one in stores if now_ms - one.last_active_at_ms >= _ACTIVITY_MS]
+        if not idle:
+            return
+        await write(self._engine, partial(self._touch, user_id=user_id, stores=idle, now_ms=now_ms))
+
+    async def _touch(
+        self,
+        connection: AsyncConnection,
+        user_id: str,
+        stores: Sequence[VectorStore],
+        now_ms: int,
+    ) -> None:
+        for store in sorted(stores, key=lambda one: one.id):
+            expires_at_ms = expiry_ms(store.expires_after_days or None, now_ms)
             change = (
                 update(vector_stores)
                 .where(
@@ -180,7 +190,7 @@ class StoreRepository:
                 )
                 .values(last_active_at_ms=now_ms, expires_at_ms=expires_at_ms)
             )
-            await write(self._engine, partial(AsyncConnection.execute, statement=change))
+            await connection.execute(change)
 
     async def delete(self, user_id: str, store_id: str) -> None:
         """Delete a vector store; a job removes its index.
