@@ -7,7 +7,7 @@ the model knows them.
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import chain, islice
+from itertools import islice
 from typing import NamedTuple
 
 from gateway.conversation.v1.conversation_pb2 import Citation, FileResult, ServerToolResult
@@ -78,7 +78,8 @@ class CitationWriter:
                 self._text.append(text)
             elif event.HasField("block_stop") and self._text:
                 text = "".join(self._text)
-                cited = chain(self._citations(text), self._file_citations(text))
+                cited = [*self._citations(text), *self._file_citations(text)]
+                cited.sort(key=lambda citation: citation.start_index)
                 followed += (Event(block=event.block, citation=citation) for citation in cited)
                 self._text.clear()
             followed.append(event)

@@ -213,7 +213,7 @@ class Archive:
                 for archived in lookup.archived(turns, limit):
                     texts[entity_id, archived.number] = archived.text
             return [
-                Passage(*place, texts[place], scores[place] / best)
+                Passage(*place, texts[place], min(1.0, scores[place] / best))
                 for place in ranked
                 if place in texts
             ]

@@ -1,10 +1,11 @@
 """OpenAI's Agents SDK over chat completions, and with its defaults over responses.
 
-Answers, streams, tools, hand-over, output types, sessions in stored conversations.
+Answers, streams, tools, hand-over, output types, sessions in stored conversations, searches of files.
 """
 
 from agents import (
     Agent,
+    FileSearchTool,
     OpenAIChatCompletionsModel,
     OpenAIConversationsSession,
     OpenAIProvider,
@@ -143,6 +144,31 @@ async def defaults(model: str) -> None:
     assert "14 degrees, rain" in answer.final_output, answer
 
 
+async def file_search(model: str) -> None:
+    """Search a vector store of the gateway, and cite its file."""
+    client = opened()
+    text = b"Tomatoes are watered at dawn."
+    file = await client.files.create(file=("garden.txt", text), purpose="assistants")
+    store = await client.vector_stores.create(name="Notes")
+    added = await client.vector_stores.files.create_and_poll(
+        file.id, vector_store_id=store.id, poll_interval_ms=50
+    )
+    assert added.status == "completed", added
+    tool = FileSearchTool(vector_store_ids=[store.id], include_search_results=True)
+    agent = Agent("Gardener", instructions="Be brief.", model=responses(model), tools=[tool])
+    query = 'sandbox: arguments {"queries": ["tomatoes"]}'
+    answer = await Runner.run(agent, f"use file_search. {query}")
+    assert "watered at dawn" in answer.final_output, answer
+    items = [item.raw_item for item in answer.new_items]
+    [call] = [item for item in items if item.type == "file_search_call"]
+    assert [result.text for result in call.results] == [text.decode()], call
+    [cited] = items[-1].content[0].annotations
+    assert (cited.type, cited.file_id) == ("file_citation", file.id), cited
+    asked_again = [*answer.to_input_list(), {"role": "user", "content": "thank you"}]
+    assert "thank you" in (await Runner.run(agent, asked_again)).final_output
+    await client.vector_stores.delete(store.id)
+
+
 def asked(items: list[dict]) -> list[str]:
     """Return what a user has said."""
     return [item["content"][0]["text"] for item in items if item.get("role") == "user"]
@@ -201,6 +227,7 @@ run_all(
             defaults,
             conversation_session,
             conversation,
+            file_search,
         ): OF_RESPONSES,
     }
 )
