@@ -45,6 +45,8 @@ BATCH_OF_FILES_NAMES: Final = FieldNames(
     }
 )
 MAX_FILES: Final = 2_000
+# Larger integers become floating-point numbers, as in JavaScript.
+_MAX_INTEGER: Final = 1 << 53
 # The size of chunks that "auto" stands for.
 _AUTO: Final = (800, 400)
 _OPEN = ConfigDict(strict=True, extra="allow", allow_inf_nan=False, defer_build=True)
@@ -63,7 +65,7 @@ Attributes = Annotated[
         Annotated[str, Field(min_length=1, max_length=64)],
         Annotated[str, Field(max_length=512), Tag("#string")]
         | Annotated[bool, Tag("#boolean")]
-        | Annotated[int, Tag("#integer")]
+        | Annotated[int, Field(ge=-_MAX_INTEGER, le=_MAX_INTEGER), Tag("#integer")]
         | Annotated[float, Tag("#number")],
     ],
     Field(max_length=16),

@@ -19,7 +19,7 @@ from facade.dialects.openai.vector_store_files import (
 from facade.dialects.paths import FieldNames
 from facade.dialects.queries import parse_cursor, parse_limit
 from facade.dialects.responses.types import Metadata
-from facade.dialects.validation import read
+from facade.dialects.validation import read, to_json
 from gateway.memory.v1 import vector_stores_pb2 as pb
 from services.common.errors import invalid
 
@@ -214,7 +214,7 @@ def parse_search(store_id: str, body: bytes) -> pb.SearchVectorStoresRequest:
     request = pb.SearchVectorStoresRequest(
         vector_store_ids=[store_id],
         queries=queries,
-        filters=orjson.dumps(wire.filters) if wire.filters else b"",
+        filters=to_json(wire.filters, "filters") if wire.filters else b"",
     )
     if wire.max_num_results is not None:
         request.max_results = wire.max_num_results

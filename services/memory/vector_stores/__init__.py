@@ -4,4 +4,7 @@ A vector store has an archive of its own (`services.memory.archive`), in which e
 file is a turn. The chunks of a file have numbers in sequence, so that a file, and whatever a filter
 selects, is a range of numbers; a gap separates two files. `file_text` reads the text of a file,
 `chunking` cuts it, and `indexing` stores the chunks, as jobs of the queue that memory uses.
+
+pgvector is not used: both databases are to return the same order, words have the larger share of a
+score, and a filter selects the ranges of which the nearest are searched.
 """

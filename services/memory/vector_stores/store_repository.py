@@ -319,6 +319,8 @@ async def page_of(
     """
     is_ascending = page.is_ascending
     cursor, field = (page.after_id, "after_id") if page.after_id else (page.before_id, "before_id")
+    if "\0" in cursor:  # which PostgreSQL refuses
+        raise invalid(field, f"{field}: must be the id of an element of the list")
     if cursor:
         async with reading_once(engine) as connection:
             position = await connection.scalar(select(column).where(at(cursor)))

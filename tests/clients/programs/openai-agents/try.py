@@ -1,6 +1,6 @@
 """OpenAI's Agents SDK over chat completions, and with its defaults over responses.
 
-Answers, streams, tools, hand-over, output types, sessions in stored conversations, searches of files.
+Answers, streams, tools, hand-over, output types, sessions in stored conversations, file search.
 """
 
 from agents import (
