@@ -16,6 +16,7 @@ from gateway.accounts.v1 import (
     accounts_pb2_grpc,
     admin_pb2_grpc,
     requests_pb2_grpc,
+    sessions_pb2_grpc,
     usage_pb2_grpc,
 )
 from gateway.articles.v1 import articles_pb2_grpc
@@ -118,6 +119,11 @@ class Context:
     def batches(self) -> batches_pb2_grpc.BatchServiceAsyncStub:
         """The stub of the BatchService on the channel."""
         return batches_pb2_grpc.BatchServiceStub(self.channel)
+
+    @cached_property
+    def sessions(self) -> sessions_pb2_grpc.SessionServiceAsyncStub:
+        """The stub of the SessionService on the channel."""
+        return sessions_pb2_grpc.SessionServiceStub(self.channel)
 
     @cached_property
     def request_log(self) -> requests_pb2_grpc.RequestLogServiceAsyncStub:

@@ -13,10 +13,11 @@ from enum import Enum
 from typing import Literal
 
 from facade.aliases import route_of
+from facade.sessions import CSRF_HEADER
 from gateway.errors.v1 import errors_pb2
 from services.common.errors import GatewayError, invalid, invalid_api_key
 from services.common.grpc.authentication import bearer_key
-from services.common.key_format import is_key, malformed
+from services.common.key_format import is_issuer_token, is_key, malformed
 
 COMPAT_VERSION = "2023-06-01"
 
@@ -104,7 +105,11 @@ def credential_format(headers: Mapping[str, str], rules: Rules = BY_CREDENTIAL) 
         if "x-api-key" in headers and not rules.takes_both:
             return ApiFormat.OPENAI
         return ApiFormat.ANTHROPIC if "anthropic-version" in headers else ApiFormat.OPENAI
-    return ApiFormat.ANTHROPIC if "x-api-key" in headers else ApiFormat.OPENAI
+    # A session has no header of its own kind: the version selects the format.
+    is_anthropic = "x-api-key" in headers or (
+        CSRF_HEADER in headers and "compat-version" in headers
+    )
+    return ApiFormat.ANTHROPIC if is_anthropic else ApiFormat.OPENAI
 
 
 def key_of(headers: Mapping[str, str], rules: Rules) -> str:
@@ -129,7 +134,7 @@ def key_of(headers: Mapping[str, str], rules: Rules) -> str:
             f"an API key is required: send {bearer}`{name}: <API_KEY>`",
             article_code=_KEY_MISSING,
         )
-    if not is_key(api_key):
+    if not is_key(api_key) and not is_issuer_token(api_key):
         raise invalid_api_key(malformed(api_key))
     return api_key
 

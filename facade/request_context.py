@@ -21,6 +21,7 @@ from facade.failures import failed, to_gateway_error
 from facade.http.exchange import Exchange
 from facade.http.responses import Response
 from facade.reports import details_of
+from facade.sessions import CSRF_HEADER, session_token
 from facade.tracing import begin_trace, end_trace
 from gateway.errors.v1 import errors_pb2
 from services.common.errors import GatewayError
@@ -248,7 +249,10 @@ async def authenticate(exchange: Exchange, rules: credentials.Rules | None = Non
 async def _check(exchange: Exchange, rules: credentials.Rules) -> Caller:
     """Check a head that has not been checked before; return the caller."""
     headers = exchange.headers
-    key = credentials.key_of(headers, rules)
+    key = CSRF_HEADER in headers and session_token(
+        headers, exchange.context.settings.console.is_secure
+    )
+    key = key or credentials.key_of(headers, rules)
     caller = await exchange.context.identify(key)
     exchange.connection.authenticated()
     credentials.check_version(headers, rules)

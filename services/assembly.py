@@ -17,6 +17,8 @@ from services.accounts.change_watch import ChangeWatch
 from services.accounts.delegated import identify_with
 from services.accounts.limits.webhook import signing_key
 from services.accounts.repository import AccountRepository
+from services.accounts.sign_in.administrators import Administrators
+from services.accounts.sign_in.assembly import SignIns
 from services.batches.execution import Execute, Render
 from services.common import settings as settings_module
 from services.common.clock import Clock
@@ -69,6 +71,7 @@ class Services:
         self._database = database
         self._pool = pool
         self._drain_s = drain_s
+        self._sign_ins: SignIns | None = None
         self._started = Started()
         self._watching: list[asyncio.Task[None]] = []
 
@@ -105,8 +108,9 @@ class Services:
         if is_sqlite(settings.storage):
             allocate_log(settings.storage.data_dir)
         keys = DelegatedKeys(secrets.service_credential, clock)
+        sign_ins = SignIns(settings, database, clock, secrets.service_credential)
         identify = CachingAuthenticator(
-            identify_with(AccountRepository(database, clock), keys),
+            identify_with(AccountRepository(database, clock), keys, sign_ins.identify),
             ttl_s=settings.limits.identify_cache_s,
             monotonic=clock.monotonic,
         )
@@ -119,7 +123,7 @@ class Services:
             bounds=settings.grpc,
             registry=CollectorRegistry(),
             service_credential=secrets.service_credential,
-            identify_admin=identify_admin,
+            identify_admin=Administrators(identify_admin, identify),
         )
         port = server.listen(address, is_shared=is_shared) if address else 0
         channel = server.channel()
@@ -144,6 +148,7 @@ class Services:
             server,
             channel,
             identify_admin,
+            sign_ins.servicer(identify_admin, identify),
             budget,
             CollectorRegistry,
             for_rows,
@@ -151,6 +156,7 @@ class Services:
             telemetry,
             services._pool,
         )
+        services._sign_ins = sign_ins
         started = services._started
         start_limits(shared, started)
         for name, start in STARTS.items():
@@ -257,6 +263,8 @@ class Services:
         ):
             if service is not None:
                 await service.stop()
+        if self._sign_ins is not None:
+            await self._sign_ins.close()
         await self._pool.close()
         if started.processes is not None:
             started.processes.unregister()

@@ -21,6 +21,7 @@ from gateway.accounts.v1 import (
     admin_pb2_grpc,
     limits_pb2_grpc,
     requests_pb2_grpc,
+    sessions_pb2_grpc,
     usage_pb2_grpc,
 )
 from gateway.articles.v1 import articles_pb2_grpc
@@ -40,7 +41,6 @@ from services.accounts.admin import assembly as admin
 from services.accounts.admin.assembly import Administration
 from services.accounts.admin.authentication import AdminAuthenticator
 from services.accounts.caller_usage import CallerUsage
-from services.accounts.development import redeem_sign_in_code
 from services.accounts.limits import servicer as limits
 from services.accounts.limits.assembly import BudgetNotifications
 from services.accounts.limits.leases import LeaseRepository
@@ -48,6 +48,8 @@ from services.accounts.limits.repository import LimitRepository
 from services.accounts.repository import AccountRepository
 from services.accounts.requests import servicer as stored_requests
 from services.accounts.requests.assembly import StoredRequests
+from services.accounts.sign_in import servicer as sessions
+from services.accounts.sign_in.servicer import SessionServicer
 from services.accounts.usage import servicer as usage
 from services.accounts.usage.assembly import UsageRecords
 from services.articles import assembly as articles
@@ -113,6 +115,7 @@ class Shared:
         server: the server of all services.
         channel: in-process channel to them; services call one another over it, like any caller.
         identify_admin: returns the owner of an admin key.
+        sessions: begins, shows and ends sessions of the console.
         budget: limits the bytes that the process holds for requests.
         new_registry: returns a new registry of metrics.
         for_rows: the reserve of free space for rows.
@@ -129,6 +132,7 @@ class Shared:
     server: Server
     channel: grpc.aio.Channel
     identify_admin: AdminAuthenticator
+    sessions: SessionServicer
     budget: ByteBudget
     new_registry: Callable[[], CollectorRegistry]
     for_rows: DiskReserve
@@ -172,14 +176,15 @@ def start_limits(shared: Shared, started: Started) -> None:
 
 async def _start_accounts(shared: Shared, started: Started) -> None:
     settings, clock, database = shared.settings, shared.clock, shared.database
-    accounts_of_users = AccountRepository(database, clock)
     shared.server.add(
         accounts_pb2_grpc.add_AccountsServiceServicer_to_server,
-        accounts.AccountsServicer(
-            partial(redeem_sign_in_code, accounts_of_users, settings, clock),
-            CallerUsage(database, clock).of,
-        ),
+        accounts.AccountsServicer(CallerUsage(database, clock).of),
         accounts.SERVICE_NAME,
+    )
+    shared.server.add(
+        sessions_pb2_grpc.add_SessionServiceServicer_to_server,
+        shared.sessions,
+        sessions.SERVICE_NAME,
     )
     started.usage = UsageRecords.start(settings, database, clock, shared.new_registry())
     shared.server.add(

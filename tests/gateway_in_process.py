@@ -88,9 +88,10 @@ async def running_gateway(
     clock: Clock | None = None,
     services: Sequence[str] = SERVICES,
     environ: Mapping[str, str] = MappingProxyType({}),
+    port: int = 0,
     **sections: Mapping[str, Any] | list[Any],
 ) -> AsyncIterator[Gateway]:
-    """Run a gateway on free ports.
+    """Run a gateway on free ports, or with its HTTP API on `port`.
 
     Its providers `openai`, `anthropic` and `gemini` are `upstream`, an application or the address
     of a server, the sandbox's own when none is given; `services` are those that run; `sections`
@@ -132,7 +133,7 @@ async def running_gateway(
             facade = await Facade.start(
                 started.channel,
                 "127.0.0.1",
-                0,
+                port,
                 settings,
                 clock,
                 identify=started.identify,

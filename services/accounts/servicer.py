@@ -10,26 +10,15 @@ from gateway.accounts.v1.accounts_pb2 import (
     GetUsageResponse,
     IdentifyRequest,
     IdentifyResponse,
-    RedeemSignInCodeRequest,
-    RedeemSignInCodeResponse,
 )
 from gateway.accounts.v1.accounts_pb2_grpc import AccountsServiceServicer
-from gateway.errors.v1 import errors_pb2
-from services.common.errors import GatewayError
 from services.common.grpc.authentication import Caller, caller
 
 SERVICE_NAME = "gateway.accounts.v1.AccountsService"
 
 
-# Returns the development key for a one-time code, or None.
-Redeem = Callable[[str], Awaitable[str | None]]
 # Returns the usage and the limits of a caller.
 UsageOf = Callable[[Caller], Awaitable[GetUsageResponse]]
-
-
-async def redeem_nothing(code: str) -> str | None:
-    """Return None: the `Redeem` of a gateway without a development key."""
-    return None
 
 
 async def unknown_usage(owner: Caller) -> GetUsageResponse:
@@ -38,15 +27,13 @@ async def unknown_usage(owner: Caller) -> GetUsageResponse:
 
 
 class AccountsServicer(AccountsServiceServicer):
-    """Returns the caller, whom the interceptor has authenticated, and redeems sign-in codes.
+    """Returns the caller, whom the interceptor has authenticated.
 
     Args:
-        redeem: redeems sign-in codes.
         usage_of: reads the usage and the limits of a caller.
     """
 
-    def __init__(self, redeem: Redeem = redeem_nothing, usage_of: UsageOf = unknown_usage) -> None:
-        self._redeem = redeem
+    def __init__(self, usage_of: UsageOf = unknown_usage) -> None:
         self._usage_of = usage_of
 
     async def Identify(
@@ -67,18 +54,3 @@ class AccountsServicer(AccountsServiceServicer):
     ) -> GetUsageResponse:
         """Return the caller's limits, what is left of them, and the user's usage."""
         return await self._usage_of(caller.get())
-
-    async def RedeemSignInCode(
-        self,
-        request: RedeemSignInCodeRequest,
-        context: "grpc.aio.ServicerContext[Any, Any]",
-    ) -> RedeemSignInCodeResponse:
-        """Return the development key for a one-time code."""
-        key = await self._redeem(request.code)
-        if key is None:
-            raise GatewayError(
-                errors_pb2.REASON_NOT_FOUND,
-                "code: used or expired; `gateway console` prints a new link",
-                param="code",
-            )
-        return RedeemSignInCodeResponse(key=key)

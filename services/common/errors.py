@@ -229,6 +229,11 @@ def invalid_api_key(message: str = "the API key is not valid") -> GatewayError:
     return GatewayError(errors_pb2.REASON_INVALID_API_KEY, message)
 
 
+def permission_denied(message: str) -> GatewayError:
+    """Return the error for a request that the caller may not make: 403."""
+    return GatewayError(errors_pb2.REASON_PERMISSION_DENIED, message)
+
+
 def unavailable(
     message: str, retry_after_s: int = _DEFAULT_RETRY_AFTER_S, *, limit: str = ""
 ) -> GatewayError:

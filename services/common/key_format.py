@@ -6,6 +6,9 @@ from typing import Final
 _KEY = re.compile(r"gw-[A-Za-z0-9_-]{43}", re.ASCII)
 KEY_LENGTH: Final = 46
 ADMIN_KEY: Final = re.compile(r"gwadmin-[A-Za-z0-9_-]{43}", re.ASCII)
+SESSION_PREFIX: Final = "gwsession-"
+_TOKEN_OF_ISSUER = re.compile(r"eyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+", re.ASCII)
+_MAX_TOKEN = 8192
 _CREATE = "`gateway keys create --user NAME` creates one"
 # Whose keys begin so; the first match counts.
 _FOREIGN = (
@@ -35,6 +38,15 @@ _SEPARATORS = re.compile("[-_ ]+")
 def is_key(text: str) -> bool:
     """Return whether `text` has the form of an API key."""
     return _KEY.fullmatch(text) is not None
+
+
+def is_issuer_token(text: str) -> bool:
+    """Return whether `text` has the form of a signed JWT (RFC 7515, section 7.1)."""
+    return (
+        text.startswith("eyJ")
+        and len(text) <= _MAX_TOKEN
+        and _TOKEN_OF_ISSUER.fullmatch(text) is not None
+    )
 
 
 def looks_like_key(text: str) -> bool:

@@ -75,7 +75,11 @@ def _named_variables(settings: Settings) -> set[str]:
     search = settings.tools.web_search
     admin_keys = (settings.admin, *settings.admin.keys)
     variables = (key.key_env for key in admin_keys)
-    variables_of_secrets = (search.key_variable, settings.budgets.webhook_secret_env)
+    variables_of_secrets = (
+        search.key_variable,
+        settings.budgets.webhook_secret_env,
+        settings.console.oidc.client_secret_env,
+    )
     return {*variables_of_secrets, *variables, *(one.api_key_env for one in providers)}
 
 

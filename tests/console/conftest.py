@@ -2,7 +2,8 @@
 
 A page costs a tenth of a browser context with its first page, as scripts are compiled once a
 context: tests have pages of their own in contexts that they share, and users of their own at one
-gateway. Tabs share no session storage, in which the console keeps what it knows.
+gateway. Tabs share no session storage, in which the console keeps what it knows, but the cookie of
+the session: users who are signed in at the same time need contexts of their own (`alone`).
 """
 
 import os
@@ -15,7 +16,13 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, BrowserContext, Page, async_playwright, expect
+from playwright.async_api import (
+    Browser,
+    BrowserContext,
+    Page,
+    async_playwright,
+    expect,
+)
 
 from services.accounts.repository import AccountRepository
 from services.common.settings import Storage
@@ -116,11 +123,9 @@ async def opened(
             violations.append(message.text) if "Content Security Policy" in message.text else None
         ),
     )
+    await context.clear_cookies()
     if signed_in:
-        await page.add_init_script(
-            f"sessionStorage.getItem('gateway.key') ?? "
-            f"sessionStorage.setItem('gateway.key', '{gateway.key}')"
-        )
+        await context.add_cookies([await session_cookie(gateway)])
     try:
         await page.goto(path)
         yield page
@@ -132,6 +137,22 @@ async def opened(
                 if one not in before:
                     await one.close()
     assert violations == []
+
+
+async def session_cookie(gateway: Gateway, admin_key: str = "") -> dict[str, str]:
+    """Return the cookie of a new session of the gateway's user, unlocked by an admin key."""
+    address = f"{gateway.url}/console/session"
+    async with gateway.http.post(address, json={"key": gateway.key}) as answer:
+        assert answer.status == 200, await answer.text()
+        (cookie,) = answer.cookies.values()
+        csrf_token = (await answer.json())["session"]["csrf_token"]
+    if admin_key:
+        headers = {"x-csrf-token": csrf_token, "cookie": f"{cookie.key}={cookie.value}"}
+        body = {"key": admin_key}
+        async with gateway.http.post(f"{address}/unlock", json=body, headers=headers) as answer:
+            assert answer.status == 200, await answer.text()
+            (cookie,) = answer.cookies.values()
+    return {"name": cookie.key, "value": cookie.value, "url": gateway.url}
 
 
 # By the gateway's address and the options; those of a gateway that is gone stay empty.

@@ -8,7 +8,7 @@ import aiohttp
 from playwright.async_api import Page, async_playwright, expect
 
 from services.accounts.admin.admin_keys import hash_admin_key, make_admin_key
-from tests.console.conftest import ARGUMENTS, executable
+from tests.console.conftest import ARGUMENTS, executable, session_cookie
 from tests.console.documents import Editor
 from tests.gateway_in_process import Gateway, running_gateway
 from tests.waiting import until
@@ -51,10 +51,7 @@ async def take_all() -> None:
             context = await browser.new_context(
                 base_url=gateway.url, viewport={"width": WIDTH, "height": HEIGHT}
             )
-            await context.add_init_script(
-                f"sessionStorage.setItem('gateway.key', '{gateway.key}');"
-                f"sessionStorage.setItem('gateway.admin-key', '{ADMIN_KEY}')"
-            )
+            await context.add_cookies([await session_cookie(gateway, ADMIN_KEY)])
             page = await context.new_page()
             for take in (playground, chats, files, memory, documents, operations):
                 height = HEIGHTS.get(take.__name__, HEIGHT)

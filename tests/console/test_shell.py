@@ -1,13 +1,10 @@
-"""Signing in, finding one's way, and what holds for every page of the console."""
+"""Finding one's way, and what holds for every page of the console."""
 
 import re
-import time
 
 import pytest
 from playwright.async_api import Page, expect
 
-from services.common.storage.sign_in_codes import issue
-from services.common.version import VERSION
 from tests.console.accessibility import serious_violations, serious_violations_in_the_dark
 from tests.console.conftest import opened
 from tests.waiting import until
@@ -24,46 +21,6 @@ PAGES = {
     "Operations": "/console/operations",
 }
 NARROW = {"width": 360, "height": 640}
-
-
-async def test_a_key_signs_in_for_its_tab_alone(browser, gateway):
-    async with opened(browser, gateway, "/", signed_in=False) as page:
-        await expect(page).to_have_url(f"{gateway.url}/console")
-        await expect(page.get_by_role("heading", name="Gateway console")).to_be_visible()
-        assert await serious_violations(page) == []
-        assert await serious_violations_in_the_dark(page) == []
-        await page.get_by_label("API key").fill("gw-wrong")
-        await page.keyboard.press("Enter")
-        await expect(page.get_by_role("alert")).to_contain_text("API key")
-        await page.get_by_label("API key").fill(gateway.key)
-        await page.keyboard.press("Enter")
-        await expect(page.get_by_role("heading", name="Playground")).to_be_visible()
-        assert gateway.key not in page.url
-        sidebar = page.get_by_role("complementary", name="Console")
-        await expect(sidebar).to_contain_text(f"…{gateway.key[-4:]} · version {VERSION}")
-        other = await page.context.new_page()
-        await other.goto("/console")
-        await expect(other.get_by_label("API key")).to_be_visible()
-
-
-async def test_a_link_signs_in_once(browser, gateway, gateway_folder):
-    (gateway_folder / "dev.key").write_text(gateway.key)
-    link = f"/console#code={issue(str(gateway_folder), time.time())}"
-    async with opened(browser, gateway, link, signed_in=False) as page:
-        await expect(page.get_by_role("heading", name="Playground")).to_be_visible()
-        assert page.url == f"{gateway.url}/console"
-    async with opened(browser, gateway, link, signed_in=False) as page:
-        await expect(page.get_by_label("API key")).to_be_visible()
-        await expect(page.get_by_role("status")).to_contain_text("used or has expired")
-        assert page.url == f"{gateway.url}/console"
-
-
-async def test_a_rejected_key_leads_back_to_the_sign_in(browser, gateway):
-    async with opened(browser, gateway, "/console/files") as page:
-        await page.evaluate("sessionStorage.setItem('gateway.key', 'gw-gone')")
-        await page.reload()
-        await expect(page.get_by_label("API key")).to_be_visible()
-        await expect(page.get_by_text(re.compile("^Signed out: "))).to_be_visible()
 
 
 async def check_page(page: Page, name: str) -> None:

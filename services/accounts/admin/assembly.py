@@ -13,6 +13,7 @@ from services.accounts.admin.keys import KeyAdministration
 from services.accounts.admin.limits import LimitAdministration
 from services.accounts.admin.model_groups import ModelGroupAdministration
 from services.accounts.admin.servicer import AdminServicer
+from services.accounts.admin.team_servicer import TeamAdminServicer
 from services.accounts.admin.teams import TeamAdministration
 from services.accounts.admin.users import UserAdministration
 from services.accounts.erasure.eraser import Eraser, erasure_sweeper
@@ -87,7 +88,7 @@ class Administration:
         every_s = settings.limits.sweep_every_s
         retention_s = settings.admin.audit_retention_s
         return cls(
-            AdminServicer(
+            TeamAdminServicer(
                 KeyAdministration(database, clock),
                 UserAdministration(database, clock),
                 TeamAdministration(database, clock),

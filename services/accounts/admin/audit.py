@@ -23,7 +23,10 @@ from services.common.storage.database import reading_once, write
 from services.common.storage.leases import Lease
 from services.common.storage.sweeping import Sweeper, remove_in_batches
 
-SUBJECT_KINDS = ("key", "user", "team", "admin_key", "model_group", "tag", "end_user", "end_users")
+SUBJECT_KINDS = (
+    *("key", "user", "team", "admin_key", "model_group", "tag", "end_user", "end_users"),
+    "session",
+)
 
 # Entries that a sweep removes in one transaction.
 _BATCH = 500

@@ -90,6 +90,11 @@ class AdminAuthenticator:
             scopes=key.scopes,
         )
 
+    async def scopes_of(self, key_id: str) -> frozenset[str]:
+        """Return the scopes of the valid admin key with an id; none if there is no such key."""
+        key = (await self._keys(self._ttl_s)).get(key_id)
+        return frozenset() if key is None else key.scopes
+
     async def _keys(self, max_age_s: float) -> Mapping[str, AdminCredential]:
         """Return all keys; those of the database are at most `max_age_s` old."""
         async with self._lock:

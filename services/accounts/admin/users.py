@@ -16,6 +16,7 @@ from services.accounts.limits.rules import SubjectKind
 from services.accounts.membership import KnownUser, add_user, ensure_team, find_user
 from services.accounts.names import check_name, check_plan, unknown_user
 from services.accounts.plans import PLANS
+from services.accounts.sign_in.tables import sessions
 from services.accounts.tables import api_keys, audit_log, plan_in_force, teams, users
 from services.common.errors import conflict, invalid
 from services.common.storage.database import writing_alone
@@ -227,6 +228,8 @@ async def _delete_user(connection: AsyncConnection, user_id: str) -> Sequence[st
     await delete_limits(connection, SubjectKind.KEY, key_ids)
     await delete_limits(connection, SubjectKind.USER, [user_id])
     await delete_end_user_limits(connection, user_id)
+    of_keys = sessions.c.key_id.in_(select(api_keys.c.id).where(of_user))
+    await connection.execute(delete(sessions).where(of_keys))
     await connection.execute(delete(api_keys).where(of_user))
     await connection.execute(delete(users).where(users.c.id == user_id))
     return key_ids

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from gateway.errors.v1 import errors_pb2
-from services.common.errors import GatewayError
+from services.common.errors import GatewayError, permission_denied
 
 READ = "read"
 USERS = "users"
@@ -12,6 +12,9 @@ MONEY = "money"
 ALL = "all"
 SCOPES = (READ, USERS, MONEY, ALL)
 EVERYTHING = frozenset((ALL,))
+# Of administrators of a team: the keys and users of the team. Admin keys cannot have it.
+TEAM = "team"
+OF_TEAM = frozenset((TEAM,))
 
 # Methods whose names begin so change nothing.
 _READING = ("Get", "List", "Report")
@@ -38,6 +41,13 @@ _CHANGING = {
     "DeleteModelGroup": MONEY,
 }
 
+_OF_TEAM = frozenset(
+    {
+        *("ListKeys", "GetKey", "CreateKey", "UpdateKey", "RevokeKey", "RotateKey"),
+        *("ListUsers", "GetUser", "GetTeam"),
+    }
+)
+
 
 def check_scope(scopes: Iterable[str], method: str) -> None:
     """Raise an error unless one of an admin key's scopes permits a method.
@@ -53,6 +63,12 @@ def check_scope(scopes: Iterable[str], method: str) -> None:
     required = READ if name.startswith(_READING) else _CHANGING.get(name, ALL)
     if ALL in scopes or required in scopes or name == _CHECK:
         return
+    if TEAM in scopes:
+        if name in _OF_TEAM:
+            return
+        raise permission_denied(
+            "your role is team_admin, which permits the keys and users of your team alone"
+        )
     raise GatewayError(
         errors_pb2.REASON_PERMISSION_DENIED,
         f"this request requires an admin key with the scope {required!r}; this key has: "

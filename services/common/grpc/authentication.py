@@ -23,7 +23,8 @@ from gateway.accounts.v1.limits_pb2 import SubjectLimits
 from gateway.errors.v1 import errors_pb2
 from services.common.errors import GatewayError, invalid_api_key
 from services.common.grpc.channels import REQUEST_ID_KEY, Metadata
-from services.common.key_format import ADMIN_KEY, malformed
+from services.common.grpc.delegated_keys import is_delegated
+from services.common.key_format import ADMIN_KEY, SESSION_PREFIX, is_issuer_token, malformed
 
 _BEARER = "bearer "
 _BEARER_ADMIN_KEY = re.compile(rf"(?i:{_BEARER})\s*({ADMIN_KEY.pattern})\s*")
@@ -31,6 +32,23 @@ _BEARER_KEY = re.compile(rf"(?i:{_BEARER})\s*(gw-[A-Za-z0-9_-]{{43}})\s*")
 _SERVICE = "Service "
 # Time until a failed background look-up is repeated, as a fraction of the TTL.
 _ASKED_AGAIN_AFTER = 1 / 30
+
+
+@dataclass(frozen=True, slots=True)
+class SignIn:
+    """How a caller without an API key has signed in.
+
+    Attributes:
+        session_id: id of the session of the console; "" of a caller with an issuer's token.
+        user_name: name of the user.
+        role: one of `roles.ROLES`.
+        admin_key_id: id of the admin key that has unlocked administration, or "".
+    """
+
+    session_id: str
+    user_name: str
+    role: str
+    admin_key_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +64,7 @@ class Caller:
         limits: limits of the key, its user and the user's team, if they have any.
         key_name: name of an administrator's key, or "".
         scopes: what an administrator's key permits.
+        sign_in: how a person without an API key has signed in; None of callers with a key.
     """
 
     user_id: str
@@ -55,6 +74,12 @@ class Caller:
     limits: Sequence[SubjectLimits] = field(default=(), compare=False)
     key_name: str = field(default="", compare=False)
     scopes: frozenset[str] = field(default=frozenset(), compare=False)
+    sign_in: SignIn | None = field(default=None, compare=False)
+
+    @property
+    def session_id(self) -> str:
+        """The id of the session of the console, or ""."""
+        return "" if self.sign_in is None else self.sign_in.session_id
 
 
 # User id of callers with an admin key; the ids of users begin with `user_`.
@@ -67,7 +92,12 @@ Identify = Callable[[str], Awaitable[Caller]]
 IdentifyAdmin = Callable[[str], Awaitable[Caller]]
 
 # The field of `Caller` with the id of a changed subject, by the subject's kind in the audit log.
-_CALLER_FIELDS = {"key": "key_id", "user": "user_id", "team": "team_id"}
+_CALLER_FIELDS = {
+    "key": "key_id",
+    "user": "user_id",
+    "team": "team_id",
+    "session": "session_id",
+}
 
 # The caller of the gRPC call that the current task serves, and its API key, which is forwarded
 # with every call on behalf of the caller.
@@ -86,8 +116,36 @@ def call_metadata(key: str, request_id: str) -> Metadata:
     return (("authorization", f"Bearer {key}"), (REQUEST_ID_KEY, request_id))
 
 
+def call_key(authorization: str) -> str:
+    """Return the credential in an `authorization` value of a gRPC call.
+
+    Calls also have delegated keys and tokens of sessions, which HTTP callers cannot send there.
+
+    Raises:
+        GatewayError: as `bearer_key`.
+    """
+    match = _BEARER_KEY.fullmatch(authorization)
+    if match is not None:
+        return match[1]
+    _, _, token = authorization.partition("Bearer ")
+    return token if is_delegated(token) or is_session(token) else bearer_key(authorization)
+
+
+def signed_in_token(authorization: str) -> str:
+    """Return the token of a session or an issuer in an `authorization` value, or ""."""
+    _, _, token = authorization.partition("Bearer ")
+    return token if is_session(token) or is_issuer_token(token) else ""
+
+
+def is_session(token: str) -> bool:
+    """Return whether a text is the token of a session."""
+    return token.startswith(SESSION_PREFIX)
+
+
 def bearer_key(header: str) -> str:
     """Return the API key in an `Authorization` value; the scheme is case-insensitive.
+
+    A token of an issuer stands for a key.
 
     Raises:
         GatewayError: `invalid_api_key`, for a missing key, or one that is not a gateway key.
@@ -97,7 +155,10 @@ def bearer_key(header: str) -> str:
         return match[1]
     if header[: len(_BEARER)].lower() != _BEARER:
         raise invalid_api_key("send the API key as `Authorization: Bearer <API_KEY>`")
-    raise invalid_api_key(malformed(header[len(_BEARER) :].strip()))
+    key = header[len(_BEARER) :].strip()
+    if is_issuer_token(key):
+        return key
+    raise invalid_api_key(malformed(key))
 
 
 def is_admin_key(text: str) -> bool:

@@ -73,12 +73,6 @@ def is_delegated(key: str) -> bool:
     return key.startswith(PREFIX) and _FORM.fullmatch(key) is not None
 
 
-def delegated_key(authorization: str) -> str | None:
-    """Return the delegated key in an `authorization` value of a gRPC call, or None."""
-    _, separator, key = authorization.partition("Bearer ")
-    return key if separator and is_delegated(key) else None
-
-
 def not_delegated() -> GatewayError:
     """Return the error for a gateway that makes no delegated keys."""
     return invalid_api_key("this gateway has no delegated keys")

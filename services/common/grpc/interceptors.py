@@ -3,7 +3,7 @@
 For each call, the interceptor reads the request id from the metadata and authenticates the caller.
 Only then is the request message read and the servicer called; errors are converted to a status. The
 message of a call that fails authentication is never read. Health checks, reflection and sign-in
-with a one-time code need no key. Background work of the gateway uses its service credential in
+need no key. Background work of the gateway uses its service credential in
 place of a key, and administrators use an admin key, whose scopes must permit the method.
 """
 
@@ -25,14 +25,14 @@ from services.common.grpc.authentication import (
     Identify,
     IdentifyAdmin,
     ServiceAuthenticator,
-    bearer_key,
+    call_key,
     caller,
     caller_key,
 )
 from services.common.grpc.channels import REQUEST_ID_KEY, USER_ID_KEY
-from services.common.grpc.delegated_keys import PREFIX, delegated_key
 from services.common.grpc.hops import HOPS_KEY, hops, parse_hops
 from services.common.grpc.inprocess.context import CallContext, OverError
+from services.common.grpc.roles import check_role
 from services.common.ids import MAX_REQUEST_ID
 from services.common.process import logs
 from services.common.process.loop_shares import user_of_task
@@ -45,12 +45,15 @@ from services.common.process.telemetry.trace_context import (
 
 # Standard gRPC services, which need no key.
 _GRPC_SERVICES = ("/grpc.health.v1.Health/", "/grpc.reflection.")
-# The credential of this method is the one-time code in its request message.
-REDEEM_SIGN_IN_CODE = "/gateway.accounts.v1.AccountsService/RedeemSignInCode"
+# The credential of these methods is in their request messages.
+SIGN_IN_METHODS = tuple(
+    f"/gateway.accounts.v1.SessionService/{name}"
+    for name in ("CreateSession", "BeginOidcSignIn", "FinishOidcSignIn")
+)
 # Returns one of two shares of a key, which alone reveals nothing.
 _GET_KEY_SHARE = "/gateway.files.v1.FileStoreService/GetUploadKeyShare"
 # Methods that need no key.
-UNAUTHENTICATED_METHODS = (*_GRPC_SERVICES, REDEEM_SIGN_IN_CODE, _GET_KEY_SHARE)
+UNAUTHENTICATED_METHODS = (*_GRPC_SERVICES, *SIGN_IN_METHODS, _GET_KEY_SHARE)
 
 
 class _Credential(Enum):
@@ -75,7 +78,7 @@ _CREDENTIALS = {
     "/gateway.accounts.v1.RequestLogService/ListRequests": _Credential.ADMIN,
     "/gateway.accounts.v1.RequestLogService/GetRequest": _Credential.ADMIN,
     "/gateway.inference.v1.ProviderAdminService/ListProviders": _Credential.ADMIN,
-    REDEEM_SIGN_IN_CODE: _Credential.NONE,
+    **dict.fromkeys(SIGN_IN_METHODS, _Credential.NONE),
     _GET_KEY_SHARE: _Credential.NONE,
     **{
         f"/{method.containing_service.full_name}/{method.name}": _Credential.ADMIN
@@ -133,9 +136,10 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
             authorization, user_id = _take_over(handler_call_details.invocation_metadata or ())
             credential = _CREDENTIALS.get(method)
             if credential is None:
-                delegated = PREFIX in authorization and delegated_key(authorization)
-                key = delegated or bearer_key(authorization)
+                key = call_key(authorization)
                 identified = await self._identify(key)
+                if identified.sign_in is not None:
+                    check_role(identified.sign_in.role, method)
                 caller.set(identified)
                 caller_key.set(key)
                 user_of_task.set(identified.user_id)

@@ -20,7 +20,7 @@ from gateway.errors.v1 import errors_pb2
 from services.common import errors
 from services.common.errors import GatewayError
 from services.common.grpc.authentication import caller
-from services.common.grpc.interceptors import REDEEM_SIGN_IN_CODE, UNAUTHENTICATED_METHODS
+from services.common.grpc.interceptors import SIGN_IN_METHODS, UNAUTHENTICATED_METHODS
 from services.common.settings import Grpc
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class RequestReadLimiter(grpc.aio.ServerInterceptor):
                 wrapped = self._users.wrap(handler)
             elif method.startswith(_REFLECTION):
                 wrapped = self._reflection.wrap_stream(handler)
-            elif method == REDEEM_SIGN_IN_CODE:
+            elif method in SIGN_IN_METHODS:
                 wrapped = self._sign_in.wrap(handler)
             else:
                 wrapped = self._health.wrap(handler)

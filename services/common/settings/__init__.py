@@ -7,6 +7,7 @@ Each field documents its key: `services.common.settings_example` makes a file of
 from services.common.settings.articles import ArticleDocuments, ArticleQuota, Articles
 from services.common.settings.base import Name, PlanLimits, SettingsError
 from services.common.settings.budgets import Budgets
+from services.common.settings.console import Console, Oidc
 from services.common.settings.effective_providers import (
     SANDBOX,
     effective_providers,
@@ -59,6 +60,7 @@ __all__ = [
     "Balance",
     "Budgets",
     "CallLimits",
+    "Console",
     "Deployment",
     "Discovery",
     "Envoy",
@@ -71,6 +73,7 @@ __all__ = [
     "MemoryStorage",
     "Model",
     "Name",
+    "Oidc",
     "PlanLimits",
     "Price",
     "Provider",

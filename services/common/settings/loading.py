@@ -12,6 +12,7 @@ from services.common.settings.articles import Articles
 from services.common.settings.base import Name, Section, SettingsError, setting
 from services.common.settings.batches import Batches
 from services.common.settings.budgets import Budgets
+from services.common.settings.console import Console
 from services.common.settings.effective_providers import SANDBOX, missing_sandbox
 from services.common.settings.environment import CONFIG_VARIABLE, ENVIRONMENT, advice_for
 from services.common.settings.limits import Grpc, Limits
@@ -84,6 +85,9 @@ class Settings(Section):
         "keys for /admin/v1, which exists only if a key is set here or made by `gateway "
         "admin-key create`",
     )
+    console: Console = setting(
+        Console(), "the console: how people sign in, and for how long (docs/sign-in.md)"
+    )
     articles: Articles = setting(Articles(), "document editing")
     memory: Memory = setting(Memory(), "stored conversations")
     tools: Tools = setting(Tools(), "tools that the gateway runs for models")
@@ -137,6 +141,7 @@ class Settings(Section):
         called = {f"providers.{name}.base_url": p.base_url for name, p in self.providers.items()}
         called["tools.web_search.url"] = self.tools.web_search.url
         called["request_log.webhook.url"] = self.request_log.webhook.url
+        called["console.oidc.issuer"] = self.console.oidc.issuer
         called["budgets.webhook_url"] = self.budgets.webhook_url
         for path, url in called.items():
             if self.server.is_at(url):

@@ -52,6 +52,10 @@ def with_secrets(
     webhook = request_log.get("webhook") if isinstance(request_log, dict) else None
     if isinstance(webhook, dict):
         _read(webhook, "authorization", f"{source}: request_log.webhook.")
+    console = completed.get("console")
+    oidc = console.get("oidc") if isinstance(console, dict) else None
+    if isinstance(oidc, dict):
+        _read(oidc, "client_secret", f"{source}: console.oidc.")
     if isinstance(budgets := completed.get("budgets"), dict):
         _read(budgets, "webhook_secret", f"{source}: budgets.")
     if isinstance(storage := completed.get("storage"), dict):

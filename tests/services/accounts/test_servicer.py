@@ -6,11 +6,16 @@ from gateway.accounts.v1 import accounts_pb2
 from gateway.accounts.v1.accounts_pb2 import (
     IdentifyRequest,
     IdentifyResponse,
-    RedeemSignInCodeRequest,
 )
 from gateway.accounts.v1.accounts_pb2_grpc import (
     AccountsServiceStub,
     add_AccountsServiceServicer_to_server,
+)
+from gateway.accounts.v1.sessions_pb2 import CreateSessionRequest, CreateSessionResponse
+from gateway.accounts.v1.sessions_pb2_grpc import (
+    SessionServiceServicer,
+    SessionServiceStub,
+    add_SessionServiceServicer_to_server,
 )
 from services.accounts.admin.keys import KeyAdministration
 from services.accounts.keys import make_key
@@ -53,27 +58,27 @@ async def test_identify_returns_the_owner_of_the_calls_key(
     await server.stop(0)
 
 
-async def test_a_code_is_redeemed_without_a_key() -> None:
-    async def redeem(code: str) -> str | None:
-        return "gw-of-the-developer" if code == "good" else None
+async def test_a_sign_in_needs_no_key_and_is_short() -> None:
+    class Sessions(SessionServiceServicer):
+        async def CreateSession(
+            self, request: CreateSessionRequest, context: object
+        ) -> CreateSessionResponse:
+            return CreateSessionResponse(token=f"of {request.code}")
 
     async def identify(key: str) -> Caller:
         raise AssertionError("no key was sent")
 
     server = Server(identify, max_message_bytes=MAX_MESSAGE)
-    server.add(add_AccountsServiceServicer_to_server, AccountsServicer(redeem), SERVICE_NAME)
+    server.add(
+        add_SessionServiceServicer_to_server, Sessions(), "gateway.accounts.v1.SessionService"
+    )
     port = server.listen("127.0.0.1:0")
     await server.start()
     async with open_channel(f"127.0.0.1:{port}", max_message_bytes=MAX_MESSAGE) as channel:
-        redeem_code = AccountsServiceStub(channel).RedeemSignInCode
-        answer = await redeem_code(RedeemSignInCodeRequest(code="good"))
-        assert answer.key == "gw-of-the-developer"
-        for code, status in {
-            "bad": grpc.StatusCode.NOT_FOUND,
-            "x" * (MAX_MESSAGE // 2): grpc.StatusCode.RESOURCE_EXHAUSTED,
-        }.items():
-            with pytest.raises(grpc.aio.AioRpcError) as raised:
-                await redeem_code(RedeemSignInCodeRequest(code=code))
-            assert raised.value.code() == status
-            assert code not in str(raised.value.details())
+        create_session = SessionServiceStub(channel).CreateSession
+        answer = await create_session(CreateSessionRequest(code="good"))
+        assert answer.token == "of good"
+        with pytest.raises(grpc.aio.AioRpcError) as raised:
+            await create_session(CreateSessionRequest(code="x" * (MAX_MESSAGE // 2)))
+        assert raised.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
     await server.stop(0)

@@ -1,5 +1,5 @@
-// Requests to the gateway's public API, with the key of this tab.
-import { adminKey, apiKey, signOut } from "../shell/session";
+// Requests to the gateway's public API, with the session of this browser.
+import { sessionHeaders, signedInAgain } from "../shell/session";
 
 /** An error response of the gateway, or no response at all (status 0). */
 export class ApiError extends Error {
@@ -23,15 +23,27 @@ export interface Options {
   body?: FormData | Blob;
   headers?: Record<string, string>;
   signal?: AbortSignal;
-  /** Sends the admin key. */
-  admin?: boolean;
-  /** Sends the key as `x-api-key`, for endpoints that answer in Format B. */
+  /** For endpoints that answer in Format B. */
   formatB?: boolean;
 }
 
-/** Send a request; throws ApiError for every answer that is not a success. */
+/**
+ * Send a request; throws ApiError for every answer that is not a success.
+ *
+ * When the session has ended, the page asks for another sign-in, and the request is sent again.
+ */
 export async function send(path: string, options: Options = {}): Promise<Response> {
-  const headers = credentials(options.admin ?? false, options.formatB ?? false);
+  try {
+    return await sendOnce(path, options);
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.status !== 401) throw error;
+    if (!(await signedInAgain(options.signal))) throw error;
+    return sendOnce(path, options);
+  }
+}
+
+async function sendOnce(path: string, options: Options): Promise<Response> {
+  const headers = credentials(options.formatB ?? false);
   Object.assign(headers, options.headers);
   let body: BodyInit | undefined = options.body;
   if (options.json !== undefined) {
@@ -49,9 +61,7 @@ export async function send(path: string, options: Options = {}): Promise<Respons
     throw new ApiError("The gateway does not answer. Is it running?", 0);
   }
   if (response.ok) return response;
-  const failure = toError(response.status, response.headers, await response.text());
-  if (response.status === 401 && !options.admin) signOut(`Signed out: ${failure.message}`);
-  throw failure;
+  throw toError(response.status, response.headers, await response.text());
 }
 
 /** Send a request and return the JSON of its answer. */
@@ -59,11 +69,9 @@ export async function json<T>(path: string, options: Options = {}): Promise<T> {
   return (await (await send(path, options)).json()) as T;
 }
 
-/** Return the headers that authenticate this tab. */
-export function credentials(admin: boolean, formatB: boolean): Record<string, string> {
-  if (admin) return { authorization: `Bearer ${adminKey.value}` };
-  if (formatB) return { "x-api-key": apiKey.value, "compat-version": "2023-06-01" };
-  return { authorization: `Bearer ${apiKey.value}` };
+/** Return the headers of every request of the session. */
+export function credentials(formatB: boolean): Record<string, string> {
+  return formatB ? { ...sessionHeaders(), "compat-version": "2023-06-01" } : sessionHeaders();
 }
 
 /** Return the error that an error body describes: of either format, or of document editing. */

@@ -1,7 +1,7 @@
 // The user's chats: what the sidebar, the list and the playground share.
 import { effect, signal } from "@preact/signals";
 
-import { apiKey } from "../shell/session";
+import { userId } from "../shell/session";
 import {
   type Conversation,
   deleteConversation,
@@ -73,7 +73,7 @@ export function shortened(text: string): string {
 }
 
 effect(() => {
-  if (apiKey.value !== "") return;
+  if (userId.value !== "") return;
   chats.value = undefined;
   furtherChats.value = "";
   currentChat.value = "";

@@ -68,6 +68,12 @@ export async function listItems(id: string, signal?: AbortSignal): Promise<Item[
   return items;
 }
 
+/** Return the id of the newest item; "" without items. */
+export async function newestItemId(id: string): Promise<string> {
+  const page = await json<Page<Item>>(`${at(id)}/items?limit=1&order=desc`);
+  return String(page.data[0]?.["id"] ?? "");
+}
+
 /** Append items; return their ids. */
 export async function appendItems(id: string, items: readonly Item[]): Promise<string[]> {
   const ids: string[] = [];

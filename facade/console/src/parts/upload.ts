@@ -1,6 +1,6 @@
 // Uploads to the file store. XMLHttpRequest, as fetch does not say how much it has sent.
 import { ApiError, credentials, toError } from "../api/client";
-import { signOut } from "../shell/session";
+import { signedInAgain } from "../shell/session";
 
 /** A file of the store in Format A. */
 export interface StoredFile {
@@ -24,8 +24,22 @@ export interface UploadOptions {
   signal?: AbortSignal;
 }
 
-/** Store a file; throws ApiError when it is refused, and the signal's reason when it is aborted. */
-export function upload(file: File, options: UploadOptions = {}): Promise<StoredFile> {
+/**
+ * Store a file; throws ApiError when it is refused, and the signal's reason when it is aborted.
+ *
+ * It is sent again after another sign-in if the session has ended.
+ */
+export async function upload(file: File, options: UploadOptions = {}): Promise<StoredFile> {
+  try {
+    return await uploadOnce(file, options);
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.status !== 401) throw error;
+    if (!(await signedInAgain(options.signal))) throw error;
+    return uploadOnce(file, options);
+  }
+}
+
+function uploadOnce(file: File, options: UploadOptions): Promise<StoredFile> {
   const form = new FormData();
   form.set("purpose", options.purpose ?? "user_data");
   if (options.expiresAfterS !== undefined) {
@@ -37,7 +51,7 @@ export function upload(file: File, options: UploadOptions = {}): Promise<StoredF
     const request = new XMLHttpRequest();
     const abort = (): void => request.abort();
     request.open("POST", "/v1/files");
-    for (const [name, value] of Object.entries(credentials(false, false))) {
+    for (const [name, value] of Object.entries(credentials(false))) {
       request.setRequestHeader(name, value);
     }
     request.upload.addEventListener("progress", (event) => {
@@ -48,9 +62,7 @@ export function upload(file: File, options: UploadOptions = {}): Promise<StoredF
         resolve(JSON.parse(request.responseText) as StoredFile);
         return;
       }
-      const failure = toError(request.status, headersOf(request), request.responseText);
-      if (request.status === 401) signOut(`Signed out: ${failure.message}`);
-      reject(failure);
+      reject(toError(request.status, headersOf(request), request.responseText));
     });
     request.addEventListener("error", () => {
       reject(new ApiError("The connection broke off before the file was stored.", 0));

@@ -4,9 +4,9 @@ import { useTitle } from "../parts/title";
 import { BottomBar } from "./bottom_bar";
 import { KeyHelp, useKeys } from "./keys";
 import { Palette } from "./palette";
-import { apiKey } from "./session";
+import { userId } from "./session";
 import { Sidebar, useSidebarData } from "./sidebar";
-import { SignIn } from "./sign_in";
+import { SignIn, SignInAgain, SignedIn as SignedInNote } from "./sign_in";
 
 const Playground = lazy(() => import("../pages/playground/page"));
 const Chats = lazy(() => import("../pages/chats/page"));
@@ -17,8 +17,9 @@ const Usage = lazy(() => import("../pages/usage/page"));
 const Operations = lazy(() => import("../pages/operations/page"));
 
 export function App() {
-  if (apiKey.value === "") return <SignIn />;
-  return <SignedIn key={apiKey.value} />;
+  if (userId.value === "") return <SignIn />;
+  if (location.pathname === "/console/signed-in") return <SignedInNote />;
+  return <SignedIn key={userId.value} />;
 }
 
 function SignedIn() {
@@ -47,6 +48,7 @@ function SignedIn() {
       <BottomBar />
       <Palette />
       <KeyHelp />
+      <SignInAgain />
     </LocationProvider>
   );
 }

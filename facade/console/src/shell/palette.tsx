@@ -120,6 +120,6 @@ function all(route: (url: string) => void): Command[] {
       run: () => chooseTheme(name),
     })),
     { name: "Keyboard shortcuts", kind: "Action", run: openKeys },
-    { name: "Sign out", kind: "Action", run: () => signOut() },
+    { name: "Sign out", kind: "Action", run: () => void signOut() },
   ];
 }

@@ -2,7 +2,7 @@
 import { effect, signal } from "@preact/signals";
 
 import { json } from "../api/client";
-import { apiKey } from "./session";
+import { userId } from "./session";
 
 interface ListedDocument {
   outer_id: string;
@@ -31,5 +31,5 @@ export async function loadDocuments(): Promise<void> {
 }
 
 effect(() => {
-  if (apiKey.value === "") recentDocuments.value = [];
+  if (userId.value === "") recentDocuments.value = [];
 });

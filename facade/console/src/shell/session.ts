@@ -1,71 +1,201 @@
-// The API keys of this tab. They stay in its session storage: other tabs and later visits do not
-// have them.
-import { signal } from "@preact/signals";
+// Who is signed in. The session's cookie is out of reach of scripts and shared by all tabs; tabs tell
+// one another of sign-ins and sign-outs.
+import { computed, signal } from "@preact/signals";
 
-const KEY = "gateway.key";
-const ADMIN_KEY = "gateway.admin-key";
+export type Role = "viewer" | "user" | "team_admin" | "admin";
 
-/** The API key; "" before the sign-in. */
-export const apiKey = signal(sessionStorage.getItem(KEY) ?? "");
-/** The admin key, for the page of operations alone; "" while none was entered. */
-export const adminKey = signal(sessionStorage.getItem(ADMIN_KEY) ?? "");
-/** Why the admin key is asked for again; "" for no reason. */
-export const adminKeyForgottenBecause = signal("");
-/** Why the sign-in page is shown again, such as an expired key; "" for no reason. */
-export const signedOutBecause = signal("");
+export interface Session {
+  user_id: string;
+  user: string;
+  team: string | null;
+  role: Role;
+  /** Scopes of the open calls of administration; none where it is closed. */
+  admin_scopes: readonly string[];
+  /** Whether an admin key opens calls of administration. */
+  may_unlock: boolean;
+  /** Unix seconds. */
+  ends_at: number;
+  csrf_token: string;
+}
 
-export function signIn(key: string): void {
+interface State {
+  session: Session | null;
+  oidc: { name: string } | null;
+}
+
+const PATH = "/console/session";
+// The user whose drafts this tab keeps.
+const USER = "gateway.user";
+
+/** The session; undefined before the sign-in. */
+export const session = signal<Session | undefined>(undefined);
+/** The user who is signed in; "" before the sign-in. It stays while an ended session is renewed. */
+export const userId = computed(() => session.value?.user_id ?? "");
+/** Whether the session has ended while the page is in use: the page waits for another sign-in. */
+export const hasEnded = signal(false);
+/** Whether calls of administration are open. */
+export const isAdministrator = computed(() => (session.value?.admin_scopes.length ?? 0) > 0);
+/** What the issuer is called with which people sign in; "" without one. */
+export const issuerName = signal("");
+/** Why the sign-in page is shown, such as a link that has been used; "" for no reason. */
+export const signInProblem = signal("");
+
+const FAILURES: Record<string, string> = {
+  denied: "You may not sign in here. Ask an administrator, who finds the reason in the gateway's log.",
+  unavailable: "The single sign-on does not answer. Try again later.",
+  absent: "This gateway has no single sign-on.",
+  failed: "The sign-in did not work. Try again.",
+};
+
+const tabs = new BroadcastChannel("gateway.session");
+tabs.addEventListener("message", () => void refresh());
+
+/** Headers of requests of the session. */
+export function sessionHeaders(): Record<string, string> {
+  return { "x-csrf-token": session.value?.csrf_token ?? "" };
+}
+
+/** Load the session of this browser, after a sign-in by the link in the address. */
+export async function loadSession(): Promise<void> {
+  window.addEventListener("hashchange", () => void signInFromLink());
+  if (!(await signInFromLink())) await refresh();
+}
+
+/** Return whether the browser is signed in as the user whose page this is. */
+export async function refresh(): Promise<boolean> {
+  const before = session.value?.csrf_token;
+  let state: State;
+  try {
+    const response = await fetch(PATH, { cache: "no-store" });
+    if (!response.ok) return false;
+    state = (await response.json()) as State;
+  } catch {
+    signInProblem.value = "The gateway does not answer. Is it running?";
+    return false;
+  }
+  apply(state);
+  return state.session !== null && (before === undefined || state.session.csrf_token !== before);
+}
+
+function apply({ session: current, oidc }: State): void {
+  issuerName.value = oidc?.name ?? "";
+  if (current === null) {
+    // What was being written stays where it is, until somebody signs in.
+    if (session.value !== undefined) hasEnded.value = true;
+    return;
+  }
+  const kept = sessionStorage.getItem(USER);
+  const isOther = kept !== null && kept !== current.user_id;
   // What the tab keeps of somebody else goes first.
-  if (apiKey.value !== key) signOut();
-  sessionStorage.setItem(KEY, key);
-  signedOutBecause.value = "";
-  apiKey.value = key;
+  if (isOther) sessionStorage.clear();
+  sessionStorage.setItem(USER, current.user_id);
+  if (isOther && session.value !== undefined) {
+    location.replace("/console");
+    return;
+  }
+  session.value = current;
+  hasEnded.value = false;
+  signInProblem.value = "";
 }
 
-/** Forget the keys, and all that pages keep in this tab. */
-export function signOut(reason = ""): void {
+/** Sign in with a key or a one-time code; returns the response when it is refused. */
+export async function signIn(credential: { key: string } | { code: string }): Promise<Response> {
+  return post(PATH, credential);
+}
+
+/** Open the calls of administration that an admin key permits. */
+export async function unlock(key: string): Promise<Response> {
+  return post(`${PATH}/unlock`, { key });
+}
+
+async function post(path: string, body: object): Promise<Response> {
+  const response = await fetch(path, {
+    method: "POST",
+    headers: { "content-type": "application/json", ...sessionHeaders() },
+    body: JSON.stringify(body),
+  });
+  if (response.ok) {
+    apply((await response.clone().json()) as State);
+    tabs.postMessage("changed");
+  }
+  return response;
+}
+
+/** Sign out, in all tabs; what they keep is forgotten. */
+export async function signOut(): Promise<void> {
+  try {
+    await fetch(PATH, { method: "DELETE", headers: sessionHeaders() });
+  } catch {
+    // The session ends by itself.
+  }
+  forget();
+  leaving.postMessage("signed out");
+}
+
+const leaving = new BroadcastChannel("gateway.sign-out");
+leaving.addEventListener("message", () => forget());
+
+function forget(): void {
   sessionStorage.clear();
-  signedOutBecause.value = reason;
-  apiKey.value = "";
-  adminKey.value = "";
-}
-
-export function useAdminKey(key: string): void {
-  sessionStorage.setItem(ADMIN_KEY, key);
-  adminKeyForgottenBecause.value = "";
-  adminKey.value = key;
-}
-
-export function forgetAdminKey(reason = ""): void {
-  sessionStorage.removeItem(ADMIN_KEY);
-  adminKeyForgottenBecause.value = reason;
-  adminKey.value = "";
+  hasEnded.value = false;
+  session.value = undefined;
 }
 
 /**
- * Sign in with the one-time code of the link that the gateway printed, `/console#code=…`.
+ * Wait until the person has signed in again, after a request was refused. Returns false where nobody
+ * was signed in.
+ */
+export async function signedInAgain(signal?: AbortSignal): Promise<boolean> {
+  if (session.value === undefined) return false;
+  // Another tab may have signed in already.
+  if (await refresh()) return true;
+  if (session.value === undefined) return false;
+  hasEnded.value = true;
+  return new Promise((resolve, reject) => {
+    const dispose = hasEnded.subscribe((ended) => {
+      if (ended) return;
+      queueMicrotask(() => dispose());
+      resolve(session.value !== undefined);
+    });
+    signal?.addEventListener("abort", () => {
+      dispose();
+      reject(signal.reason);
+    });
+  });
+}
+
+/** Address that signs in at the issuer, and comes back to a page of the console. */
+export function issuerAddress(to: string): string {
+  return `/console/oidc/start?${new URLSearchParams({ to })}`;
+}
+
+/**
+ * Sign in with the one-time code of a link, `/console#code=…`; returns whether there was one.
  *
  * A fragment is never sent to a server, so no log has it; it leaves the address at once.
  */
-export async function signInFromLink(): Promise<void> {
-  const code = new URLSearchParams(location.hash.slice(1)).get("code");
-  if (code === null) return;
-  history.replaceState(null, "", location.pathname);
-  let response: Response;
-  try {
-    response = await fetch("/console/sign-in", {
-      method: "POST",
-      headers: { "content-type": "application/json" },
-      body: JSON.stringify({ code }),
-    });
-  } catch {
-    signedOutBecause.value = "The gateway does not answer.";
-    return;
+async function signInFromLink(): Promise<boolean> {
+  const fragment = new URLSearchParams(location.hash.slice(1));
+  const code = fragment.get("code");
+  const failure = fragment.get("sign-in");
+  if (code === null && failure === null) return false;
+  history.replaceState(history.state, "", location.pathname + location.search);
+  if (code === null) {
+    await refresh();
+    if (userId.value === "") signInProblem.value = FAILURES[failure!] ?? FAILURES["failed"]!;
+    return true;
   }
-  if (response.ok) {
-    signIn(((await response.json()) as { key: string }).key);
-  } else {
-    signedOutBecause.value =
+  try {
+    const response = await signIn({ code });
+    if (response.ok) return true;
+  } catch {
+    signInProblem.value = "The gateway does not answer. Is it running?";
+    return true;
+  }
+  await refresh();
+  if (userId.value === "") {
+    signInProblem.value =
       "The link has been used or has expired. Enter a key, or print a new link with `gateway console`.";
   }
+  return true;
 }

@@ -6,11 +6,12 @@ import { addressOf, chats, currentChat, loadChats, titleOf } from "../chats/chat
 import { Icon } from "./icons";
 import { PAGES, isShown } from "./pages";
 import { loadDocuments, recentDocuments } from "./recent_documents";
-import { apiKey, signOut } from "./session";
+import { session, signOut } from "./session";
 import { openPalette } from "./palette";
 import { THEMES, chooseTheme, theme } from "./theme";
 import { version, loadVersion } from "./version";
 
+const ROLES = { viewer: "viewer", user: "user", team_admin: "team administrator", admin: "administrator" };
 const RECENT_CHATS = 8;
 const RECENT_DOCUMENTS = 5;
 
@@ -126,12 +127,13 @@ function Foot() {
         <button type="button" class="quiet" onClick={openPalette}>
           Go to…
         </button>
-        <button type="button" class="quiet" onClick={() => signOut()}>
+        <button type="button" class="quiet" onClick={() => void signOut()}>
           Sign out
         </button>
       </div>
       <p>
-        Signed in with the key <code>…{apiKey.value.slice(-4)}</code>
+        Signed in as {session.value?.user}
+        {session.value && session.value.role !== "user" && `, ${ROLES[session.value.role]}`}
         {version.value && ` · version ${version.value}`}
       </p>
     </div>

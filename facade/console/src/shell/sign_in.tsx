@@ -1,10 +1,88 @@
-import { useState } from "preact/hooks";
+// The sign-in: the page of those who are not signed in, and the dialog over the page of somebody whose
+// session has ended, which goes on afterwards.
+import { useEffect, useRef, useState } from "preact/hooks";
 
 import { ApiError, toError } from "../api/client";
 import { Failure } from "../parts/failure";
-import { signIn, signedOutBecause } from "./session";
+import {
+  hasEnded,
+  issuerAddress,
+  issuerName,
+  session,
+  signIn,
+  signInProblem,
+  signOut,
+} from "./session";
 
 export function SignIn() {
+  return (
+    <main class="sign-in" id="main">
+      <h1>Gateway console</h1>
+      {signInProblem.value && <p role="status">{signInProblem.value}</p>}
+      {issuerName.value && (
+        <>
+          <a class="button" href={issuerAddress(location.pathname + location.search)}>
+            Sign in with {issuerName.value}
+          </a>
+          <p class="hint">or with a key:</p>
+        </>
+      )}
+      <KeyForm />
+      <p class="hint">
+        <code>make run</code> and <code>gateway console</code> print a link that signs in, and{" "}
+        <code>gateway keys create --user NAME</code> makes a key. The sign-in holds for all tabs.
+      </p>
+    </main>
+  );
+}
+
+/** Asks for another sign-in while the page below keeps all that was being written. */
+export function SignInAgain() {
+  if (!hasEnded.value) return null;
+  return <OpenSignInAgain />;
+}
+
+function OpenSignInAgain() {
+  const dialog = useRef<HTMLDialogElement>(null);
+  useEffect(() => dialog.current?.showModal(), []);
+  return (
+    <dialog
+      ref={dialog}
+      class="sign-in-again"
+      aria-label="Sign in again"
+      // Escape would leave a page that can do nothing.
+      onCancel={(event) => event.preventDefault()}
+    >
+      <strong>Your sign-in has ended</strong>
+      <p>
+        Sign in again as {session.value?.user} to go on. Nothing that you have written is lost.
+      </p>
+      {issuerName.value && (
+        <a class="button" href={issuerAddress("/console/signed-in")} target="_blank">
+          Sign in with {issuerName.value}
+        </a>
+      )}
+      <KeyForm />
+      <button type="button" class="quiet" onClick={() => void signOut()}>
+        Sign out
+      </button>
+    </dialog>
+  );
+}
+
+/** The page that a tab shows which was opened to sign in again; it has told the others. */
+export function SignedIn() {
+  return (
+    <main class="sign-in" id="main">
+      <h1>You are signed in</h1>
+      <p>
+        Go back to the tab in which you were working, or <a href="/console">open the console here</a>.
+      </p>
+    </main>
+  );
+}
+
+function KeyForm() {
   const [key, setKey] = useState("");
   const [isBusy, setBusy] = useState(false);
   const [failure, setFailure] = useState<ApiError>();
@@ -14,12 +92,10 @@ export function SignIn() {
     setBusy(true);
     setFailure(undefined);
     try {
-      const response = await fetch("/v1/models", {
-        headers: { authorization: `Bearer ${key.trim()}` },
-        cache: "no-store",
-      });
-      if (response.ok) signIn(key.trim());
-      else setFailure(toError(response.status, response.headers, await response.text()));
+      const response = await signIn({ key: key.trim() });
+      if (!response.ok) {
+        setFailure(toError(response.status, response.headers, await response.text()));
+      }
     } catch {
       setFailure(new ApiError("The gateway does not answer. Is it running?", 0));
     } finally {
@@ -28,9 +104,7 @@ export function SignIn() {
   }
 
   return (
-    <main class="sign-in" id="main">
-      <h1>Gateway console</h1>
-      {signedOutBecause.value && <p role="status">{signedOutBecause.value}</p>}
+    <>
       <form onSubmit={submit}>
         <label>
           API key
@@ -46,11 +120,6 @@ export function SignIn() {
         <button disabled={isBusy}>Sign in</button>
       </form>
       <Failure error={failure} />
-      <p class="hint">
-        <code>make run</code> prints a link that signs in, and{" "}
-        <code>gateway keys create --user NAME</code> makes a key. It stays in this tab and ends with
-        it.
-      </p>
-    </main>
+    </>
   );
 }

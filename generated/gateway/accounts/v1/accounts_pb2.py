@@ -26,15 +26,15 @@ from gateway.accounts.v1 import limits_pb2 as gateway_dot_accounts_dot_v1_dot_li
 from gateway.accounts.v1 import usage_pb2 as gateway_dot_accounts_dot_v1_dot_usage__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"gateway/accounts/v1/accounts.proto\x12\x13gateway.accounts.v1\x1a gateway/accounts/v1/limits.proto\x1a\x1fgateway/accounts/v1/usage.proto\"\x11\n\x0fIdentifyRequest\"\xa1\x01\n\x10IdentifyResponse\x12\x0f\n\x07user_id\x18\x01 \x01(\t\x12\x0f\n\x07team_id\x18\x02 \x01(\t\x12\'\n\x04plan\x18\x03 \x01(\x0e\x32\x19.gateway.accounts.v1.Plan\x12\x0e\n\x06key_id\x18\x04 \x01(\t\x12\x32\n\x06limits\x18\x05 \x03(\x0b\x32\".gateway.accounts.v1.SubjectLimits\"\x11\n\x0fGetUsageRequest\"\xd3\x01\n\x10GetUsageResponse\x12\x34\n\x08subjects\x18\x01 \x03(\x0b\x32\".gateway.accounts.v1.SubjectLimits\x12/\n\x06limits\x18\x02 \x03(\x0b\x32\x1f.gateway.accounts.v1.LimitUsage\x12*\n\x03\x64\x61y\x18\x03 \x01(\x0b\x32\x1d.gateway.accounts.v1.UsageSum\x12,\n\x05month\x18\x04 \x01(\x0b\x32\x1d.gateway.accounts.v1.UsageSum\"\'\n\x17RedeemSignInCodeRequest\x12\x0c\n\x04\x63ode\x18\x01 \x01(\t\"\'\n\x18RedeemSignInCodeResponse\x12\x0b\n\x03key\x18\x01 \x01(\t*s\n\x04Plan\x12\x14\n\x10PLAN_UNSPECIFIED\x10\x00\x12\x16\n\x12PLAN_PERSONAL_FREE\x10\x01\x12\x15\n\x11PLAN_PERSONAL_PRO\x10\x02\x12\x11\n\rPLAN_TEAM_PRO\x10\x03\x12\x13\n\x0fPLAN_ENTERPRISE\x10\x04\x32\xb4\x02\n\x0f\x41\x63\x63ountsService\x12W\n\x08Identify\x12$.gateway.accounts.v1.IdentifyRequest\x1a%.gateway.accounts.v1.IdentifyResponse\x12W\n\x08GetUsage\x12$.gateway.accounts.v1.GetUsageRequest\x1a%.gateway.accounts.v1.GetUsageResponse\x12o\n\x10RedeemSignInCode\x12,.gateway.accounts.v1.RedeemSignInCodeRequest\x1a-.gateway.accounts.v1.RedeemSignInCodeResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"gateway/accounts/v1/accounts.proto\x12\x13gateway.accounts.v1\x1a gateway/accounts/v1/limits.proto\x1a\x1fgateway/accounts/v1/usage.proto\"\x11\n\x0fIdentifyRequest\"\xa1\x01\n\x10IdentifyResponse\x12\x0f\n\x07user_id\x18\x01 \x01(\t\x12\x0f\n\x07team_id\x18\x02 \x01(\t\x12\'\n\x04plan\x18\x03 \x01(\x0e\x32\x19.gateway.accounts.v1.Plan\x12\x0e\n\x06key_id\x18\x04 \x01(\t\x12\x32\n\x06limits\x18\x05 \x03(\x0b\x32\".gateway.accounts.v1.SubjectLimits\"\x11\n\x0fGetUsageRequest\"\xd3\x01\n\x10GetUsageResponse\x12\x34\n\x08subjects\x18\x01 \x03(\x0b\x32\".gateway.accounts.v1.SubjectLimits\x12/\n\x06limits\x18\x02 \x03(\x0b\x32\x1f.gateway.accounts.v1.LimitUsage\x12*\n\x03\x64\x61y\x18\x03 \x01(\x0b\x32\x1d.gateway.accounts.v1.UsageSum\x12,\n\x05month\x18\x04 \x01(\x0b\x32\x1d.gateway.accounts.v1.UsageSum*s\n\x04Plan\x12\x14\n\x10PLAN_UNSPECIFIED\x10\x00\x12\x16\n\x12PLAN_PERSONAL_FREE\x10\x01\x12\x15\n\x11PLAN_PERSONAL_PRO\x10\x02\x12\x11\n\rPLAN_TEAM_PRO\x10\x03\x12\x13\n\x0fPLAN_ENTERPRISE\x10\x04\x32\xc3\x01\n\x0f\x41\x63\x63ountsService\x12W\n\x08Identify\x12$.gateway.accounts.v1.IdentifyRequest\x1a%.gateway.accounts.v1.IdentifyResponse\x12W\n\x08GetUsage\x12$.gateway.accounts.v1.GetUsageRequest\x1a%.gateway.accounts.v1.GetUsageResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'gateway.accounts.v1.accounts_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_PLAN']._serialized_start=624
-  _globals['_PLAN']._serialized_end=739
+  _globals['_PLAN']._serialized_start=542
+  _globals['_PLAN']._serialized_end=657
   _globals['_IDENTIFYREQUEST']._serialized_start=126
   _globals['_IDENTIFYREQUEST']._serialized_end=143
   _globals['_IDENTIFYRESPONSE']._serialized_start=146
@@ -43,10 +43,6 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_GETUSAGEREQUEST']._serialized_end=326
   _globals['_GETUSAGERESPONSE']._serialized_start=329
   _globals['_GETUSAGERESPONSE']._serialized_end=540
-  _globals['_REDEEMSIGNINCODEREQUEST']._serialized_start=542
-  _globals['_REDEEMSIGNINCODEREQUEST']._serialized_end=581
-  _globals['_REDEEMSIGNINCODERESPONSE']._serialized_start=583
-  _globals['_REDEEMSIGNINCODERESPONSE']._serialized_end=622
-  _globals['_ACCOUNTSSERVICE']._serialized_start=742
-  _globals['_ACCOUNTSSERVICE']._serialized_end=1050
+  _globals['_ACCOUNTSSERVICE']._serialized_start=660
+  _globals['_ACCOUNTSSERVICE']._serialized_end=855
 # @@protoc_insertion_point(module_scope)

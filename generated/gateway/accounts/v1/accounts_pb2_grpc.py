@@ -27,7 +27,7 @@ if _version_not_supported:
 
 class AccountsServiceStub:
     """Identifies callers. Identify needs the caller's API key in the metadata entry
-    `authorization` (`Bearer gw-…`), as every service of the gateway does; RedeemSignInCode needs none.
+    `authorization` (`Bearer gw-…`), as every service of the gateway does.
     """
 
     def __init__(self, channel):
@@ -46,16 +46,11 @@ class AccountsServiceStub:
                 request_serializer=gateway_dot_accounts_dot_v1_dot_accounts__pb2.GetUsageRequest.SerializeToString,
                 response_deserializer=gateway_dot_accounts_dot_v1_dot_accounts__pb2.GetUsageResponse.FromString,
                 _registered_method=True)
-        self.RedeemSignInCode = channel.unary_unary(
-                '/gateway.accounts.v1.AccountsService/RedeemSignInCode',
-                request_serializer=gateway_dot_accounts_dot_v1_dot_accounts__pb2.RedeemSignInCodeRequest.SerializeToString,
-                response_deserializer=gateway_dot_accounts_dot_v1_dot_accounts__pb2.RedeemSignInCodeResponse.FromString,
-                _registered_method=True)
 
 
 class AccountsServiceServicer:
     """Identifies callers. Identify needs the caller's API key in the metadata entry
-    `authorization` (`Bearer gw-…`), as every service of the gateway does; RedeemSignInCode needs none.
+    `authorization` (`Bearer gw-…`), as every service of the gateway does.
     """
 
     def Identify(self, request, context):
@@ -79,18 +74,6 @@ class AccountsServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def RedeemSignInCode(self, request, context):
-        """Exchanges a one-time code, which `gateway up` and `gateway console` print in a link, for the
-        development key of a gateway that is reachable only from this machine.
-
-        Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): the code is redeemed, expired or unknown,
-        or the gateway has no development key. UNAVAILABLE (REASON_UNAVAILABLE): the accounts
-        database does not answer.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
 
 def add_AccountsServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -104,11 +87,6 @@ def add_AccountsServiceServicer_to_server(servicer, server):
                     request_deserializer=gateway_dot_accounts_dot_v1_dot_accounts__pb2.GetUsageRequest.FromString,
                     response_serializer=gateway_dot_accounts_dot_v1_dot_accounts__pb2.GetUsageResponse.SerializeToString,
             ),
-            'RedeemSignInCode': grpc.unary_unary_rpc_method_handler(
-                    servicer.RedeemSignInCode,
-                    request_deserializer=gateway_dot_accounts_dot_v1_dot_accounts__pb2.RedeemSignInCodeRequest.FromString,
-                    response_serializer=gateway_dot_accounts_dot_v1_dot_accounts__pb2.RedeemSignInCodeResponse.SerializeToString,
-            ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
             'gateway.accounts.v1.AccountsService', rpc_method_handlers)
@@ -119,7 +97,7 @@ def add_AccountsServiceServicer_to_server(servicer, server):
  # This class is part of an EXPERIMENTAL API.
 class AccountsService:
     """Identifies callers. Identify needs the caller's API key in the metadata entry
-    `authorization` (`Bearer gw-…`), as every service of the gateway does; RedeemSignInCode needs none.
+    `authorization` (`Bearer gw-…`), as every service of the gateway does.
     """
 
     @staticmethod
@@ -166,33 +144,6 @@ class AccountsService:
             '/gateway.accounts.v1.AccountsService/GetUsage',
             gateway_dot_accounts_dot_v1_dot_accounts__pb2.GetUsageRequest.SerializeToString,
             gateway_dot_accounts_dot_v1_dot_accounts__pb2.GetUsageResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def RedeemSignInCode(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/gateway.accounts.v1.AccountsService/RedeemSignInCode',
-            gateway_dot_accounts_dot_v1_dot_accounts__pb2.RedeemSignInCodeRequest.SerializeToString,
-            gateway_dot_accounts_dot_v1_dot_accounts__pb2.RedeemSignInCodeResponse.FromString,
             options,
             channel_credentials,
             insecure,

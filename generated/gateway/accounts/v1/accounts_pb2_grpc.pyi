@@ -32,7 +32,7 @@ GRPC_VERSION: str
 
 class AccountsServiceStub:
     """Identifies callers. Identify needs the caller's API key in the metadata entry
-    `authorization` (`Bearer gw-…`), as every service of the gateway does; RedeemSignInCode needs none.
+    `authorization` (`Bearer gw-…`), as every service of the gateway does.
     """
 
     @_typing.overload
@@ -52,19 +52,11 @@ class AccountsServiceStub:
 
     Statuses: OK. Otherwise those of Identify.
     """
-    RedeemSignInCode: _grpc.UnaryUnaryMultiCallable[_accounts_pb2.RedeemSignInCodeRequest, _accounts_pb2.RedeemSignInCodeResponse]
-    """Exchanges a one-time code, which `gateway up` and `gateway console` print in a link, for the
-    development key of a gateway that is reachable only from this machine.
-
-    Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): the code is redeemed, expired or unknown,
-    or the gateway has no development key. UNAVAILABLE (REASON_UNAVAILABLE): the accounts
-    database does not answer.
-    """
 
 @_typing.type_check_only
 class AccountsServiceAsyncStub(AccountsServiceStub):
     """Identifies callers. Identify needs the caller's API key in the metadata entry
-    `authorization` (`Bearer gw-…`), as every service of the gateway does; RedeemSignInCode needs none.
+    `authorization` (`Bearer gw-…`), as every service of the gateway does.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
@@ -81,18 +73,10 @@ class AccountsServiceAsyncStub(AccountsServiceStub):
 
     Statuses: OK. Otherwise those of Identify.
     """
-    RedeemSignInCode: _aio.UnaryUnaryMultiCallable[_accounts_pb2.RedeemSignInCodeRequest, _accounts_pb2.RedeemSignInCodeResponse]  # type: ignore[assignment]
-    """Exchanges a one-time code, which `gateway up` and `gateway console` print in a link, for the
-    development key of a gateway that is reachable only from this machine.
-
-    Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): the code is redeemed, expired or unknown,
-    or the gateway has no development key. UNAVAILABLE (REASON_UNAVAILABLE): the accounts
-    database does not answer.
-    """
 
 class AccountsServiceServicer(metaclass=_abc_1.ABCMeta):
     """Identifies callers. Identify needs the caller's API key in the metadata entry
-    `authorization` (`Bearer gw-…`), as every service of the gateway does; RedeemSignInCode needs none.
+    `authorization` (`Bearer gw-…`), as every service of the gateway does.
     """
 
     @_abc_1.abstractmethod
@@ -118,20 +102,6 @@ class AccountsServiceServicer(metaclass=_abc_1.ABCMeta):
         and the user's usage. Both are some seconds old at most.
 
         Statuses: OK. Otherwise those of Identify.
-        """
-
-    @_abc_1.abstractmethod
-    def RedeemSignInCode(
-        self,
-        request: _accounts_pb2.RedeemSignInCodeRequest,
-        context: _ServicerContext,
-    ) -> _typing.Union[_accounts_pb2.RedeemSignInCodeResponse, _abc.Awaitable[_accounts_pb2.RedeemSignInCodeResponse]]:
-        """Exchanges a one-time code, which `gateway up` and `gateway console` print in a link, for the
-        development key of a gateway that is reachable only from this machine.
-
-        Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): the code is redeemed, expired or unknown,
-        or the gateway has no development key. UNAVAILABLE (REASON_UNAVAILABLE): the accounts
-        database does not answer.
         """
 
 def add_AccountsServiceServicer_to_server(servicer: AccountsServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -37,6 +37,21 @@ CREATE TABLE api_keys (
 	CONSTRAINT uq_api_keys_hash UNIQUE (hash),
 	CONSTRAINT fk_api_keys_user_id FOREIGN KEY(user_id) REFERENCES users (id)
 );
+CREATE TABLE console_sessions (
+	id VARCHAR(64) NOT NULL,
+	hash BLOB NOT NULL,
+	key_id VARCHAR(64) NOT NULL,
+	role VARCHAR(16) NOT NULL,
+	method VARCHAR(16) NOT NULL,
+	admin_key_id VARCHAR(64) DEFAULT '' NOT NULL,
+	created_at_ms BIGINT NOT NULL,
+	used_at_ms BIGINT NOT NULL,
+	ends_at_ms BIGINT NOT NULL,
+	CONSTRAINT pk_console_sessions PRIMARY KEY (id),
+	CONSTRAINT uq_console_sessions_hash UNIQUE (hash),
+	CONSTRAINT fk_console_sessions_key_id FOREIGN KEY(key_id) REFERENCES api_keys (id),
+	CONSTRAINT ck_console_sessions_role CHECK (role IN ('viewer', 'user', 'team_admin', 'admin'))
+);
 CREATE TABLE secrets (
 	name VARCHAR(64) NOT NULL,
 	key_id VARCHAR(64) NOT NULL,
@@ -1057,6 +1072,8 @@ CREATE INDEX ix_budget_notifications_next_attempt_at_ms ON budget_notifications 
 CREATE INDEX ix_budget_notifications_subject_id ON budget_notifications (subject_id);
 CREATE INDEX ix_chat_completions_created ON chat_completions (owner_id, created_at_ms, id);
 CREATE INDEX ix_chat_completions_expires_at_ms ON chat_completions (expires_at_ms);
+CREATE INDEX ix_console_sessions_ends_at_ms ON console_sessions (ends_at_ms);
+CREATE INDEX ix_console_sessions_key_id ON console_sessions (key_id);
 CREATE INDEX ix_conversations_expires_at_ms ON conversations (expires_at_ms);
 CREATE INDEX ix_conversations_owner_id ON conversations (owner_id, expires_at_ms, id);
 CREATE INDEX ix_erasures_due_at_ms ON erasures (due_at_ms);

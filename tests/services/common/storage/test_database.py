@@ -20,6 +20,7 @@ from services.accounts import tables as accounts
 from services.accounts.erasure import tables as erasure
 from services.accounts.limits import tables as limits
 from services.accounts.requests import tables as requests
+from services.accounts.sign_in import tables as sign_in
 from services.accounts.usage import tables as usage
 from services.articles import tables as articles
 from services.batches import tables as batches
@@ -59,6 +60,7 @@ TABLES = {
     accounts.api_keys,
     accounts.admin_keys,
     accounts.audit_log,
+    sign_in.sessions,
     erasure.erasures,
     erasure.erased_items,
     secrets.table,

@@ -1,7 +1,7 @@
-// Administration: providers, activity, keys and limits, with the admin key of this tab.
+// Administration: providers, activity, keys and limits, by administrators.
 import { ApiError, json } from "../../api/client";
 import type { LimitUsage } from "../../parts/limit_states";
-import { forgetAdminKey } from "../../shell/session";
+import { refresh } from "../../shell/session";
 
 export interface ProviderModel {
   id: string;
@@ -110,12 +110,12 @@ const MAX_ROWS = 1000;
 const MAX_PAGES = 20;
 const keyPath = (id: string): string => `/admin/v1/keys/${encodeURIComponent(id)}`;
 
-/** Call an endpoint; an admin key that is refused is forgotten, so that the page asks for another. */
+/** Call an endpoint; where administration is no longer open, the page asks for an admin key. */
 export async function call<T>(path: string, options: Parameters<typeof json>[1] = {}): Promise<T> {
   try {
-    return await json<T>(path, { ...options, admin: true });
+    return await json<T>(path, options);
   } catch (error) {
-    if (error instanceof ApiError && error.status === 401) forgetAdminKey(error.message);
+    if (error instanceof ApiError && error.status === 403) await refresh();
     throw error;
   }
 }

@@ -1,19 +1,33 @@
-// Asks for the admin key, which the key of the sign-in is not.
+// Asks for an admin key, where the role of the person opens no administration.
 import { useState } from "preact/hooks";
 
-import { adminKeyForgottenBecause, useAdminKey } from "../../shell/session";
+import { ApiError, toError } from "../../api/client";
+import { Failure } from "../../parts/failure";
+import { session, unlock } from "../../shell/session";
 
 export function AdminSignIn() {
   const [key, setKey] = useState("");
+  const [failure, setFailure] = useState<ApiError>();
+  if (session.value?.may_unlock === false) {
+    return <p>Your role does not permit operations. An administrator of the single sign-on decides it.</p>;
+  }
+
+  async function submit(event: Event): Promise<void> {
+    event.preventDefault();
+    setFailure(undefined);
+    try {
+      const response = await unlock(key.trim());
+      if (!response.ok) {
+        setFailure(toError(response.status, response.headers, await response.text()));
+      }
+    } catch {
+      setFailure(new ApiError("The gateway does not answer. Is it running?", 0));
+    }
+  }
+
   return (
     <div class="sign-in">
-      {adminKeyForgottenBecause.value && <p role="alert">{adminKeyForgottenBecause.value}</p>}
-      <form
-        onSubmit={(event) => {
-          event.preventDefault();
-          useAdminKey(key.trim());
-        }}
-      >
+      <form onSubmit={submit}>
         <label>
           Admin key
           <input
@@ -27,9 +41,10 @@ export function AdminSignIn() {
         </label>
         <button>Show operations</button>
       </form>
+      <Failure error={failure} />
       <p class="hint">
-        <code>gateway admin-key create --name NAME</code> makes one. It stays in this tab and ends
-        with it.
+        <code>gateway admin-key create --name NAME</code> makes one. It opens operations in all tabs
+        until the sign-in ends.
       </p>
     </div>
   );

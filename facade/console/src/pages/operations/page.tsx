@@ -1,5 +1,5 @@
 import { useTitle } from "../../parts/title";
-import { adminKey, forgetAdminKey } from "../../shell/session";
+import { isAdministrator } from "../../shell/session";
 import { ActivityCharts } from "./activity";
 import { AdminSignIn } from "./admin_sign_in";
 import { Keys } from "./keys";
@@ -13,15 +13,10 @@ export default function Operations() {
   return (
     <>
       <h1>Operations</h1>
-      {adminKey.value === "" ? (
+      {!isAdministrator.value ? (
         <AdminSignIn />
       ) : (
         <>
-          <p class="actions">
-            <button type="button" class="quiet" onClick={() => forgetAdminKey()}>
-              Forget the admin key
-            </button>
-          </p>
           <ProviderHealth />
           <ActivityCharts />
           <Tags />

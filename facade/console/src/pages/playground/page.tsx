@@ -9,7 +9,7 @@ import { useTitle } from "../../parts/title";
 import { Composer } from "./composer";
 import { type Turn, isWaiting } from "./conversation";
 import { useFollowing } from "./following";
-import { forget, openChat, saveProblem, settled, store } from "./history";
+import { forget, isApart, openChat, saveProblem, settled, store } from "./history";
 import { ModelChoice } from "./models";
 import { ended, isRunning, resume, run } from "./run";
 import { SettingError } from "./settings";
@@ -61,6 +61,7 @@ export default function Playground() {
     setCleared({ turns: turns.value, chat: currentChat.value });
     setTurns([]);
     setCurrentChat("");
+    isApart.value = false;
     if (message.value.edited !== undefined) setMessage({ ...message.value, edited: undefined });
   }
 
@@ -153,6 +154,11 @@ export default function Playground() {
         {saveProblem.value !== undefined && (
           <p class="hint" role="status">
             This chat is not stored: {String((saveProblem.value as Error).message)}
+          </p>
+        )}
+        {isApart.value && (
+          <p class="hint" role="status">
+            Another tab went on with this chat, so this one is kept as a chat of its own.
           </p>
         )}
         <Composer

@@ -3,7 +3,7 @@ import { effect, signal } from "@preact/signals";
 
 import { ApiError, send, toError } from "../../api/client";
 import { events } from "../../api/events";
-import { apiKey } from "../../shell/session";
+import { userId } from "../../shell/session";
 import { costOf } from "./cost";
 import type { AssistantTurn, Attempt, Facts, Fault, Turn } from "./conversation";
 import type { Dialect } from "./dialect";
@@ -35,7 +35,7 @@ export function ended(): Promise<void> {
 }
 
 effect(() => {
-  if (apiKey.value === "") stop();
+  if (userId.value === "") stop();
 });
 
 /** Send a conversation, and add the answer as it comes; throws SettingError before anything is sent. */
@@ -101,14 +101,14 @@ async function follow(
   running = undefined;
   isRunning.value = false;
   // Nothing is kept of an answer that ended by the sign-out.
-  if (apiKey.value === "") return;
+  if (userId.value === "") return;
   setLast({ ...turn });
   store();
 }
 
 /** Cancel a response in the background, which goes on without a reader. */
 async function cancel(responseId: string | undefined): Promise<void> {
-  if (responseId === undefined || apiKey.value === "") return;
+  if (responseId === undefined || userId.value === "") return;
   await send(`${addressOf(responseId)}/cancel`, { method: "POST" }).catch(() => undefined);
 }
 

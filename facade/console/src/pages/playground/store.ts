@@ -2,7 +2,7 @@
 // bounds, and go with the sign-out.
 import { effect, signal } from "@preact/signals";
 
-import { apiKey } from "../../shell/session";
+import { userId } from "../../shell/session";
 import type { AssistantTurn, Turn, UserTurn } from "./conversation";
 import { DEFAULTS, type Settings } from "./settings";
 
@@ -110,7 +110,7 @@ function write(name: string, text: string): void {
 // A reload in the middle of an answer keeps what has come of it. The browser then ends its request,
 // which is no failure of the answer.
 window.addEventListener("pagehide", () => {
-  if (apiKey.value !== "" && isStreaming()) keep();
+  if (userId.value !== "" && isStreaming()) keep();
   isLeft = true;
 });
 window.addEventListener("pageshow", () => {
@@ -119,7 +119,7 @@ window.addEventListener("pageshow", () => {
 
 // Whoever signs in next in this tab finds nothing; the sign-out empties the storage.
 effect(() => {
-  if (apiKey.value !== "") return;
+  if (userId.value !== "") return;
   turns.value = [];
   settings.value = DEFAULTS;
   message.value = EMPTY;

@@ -1,9 +1,11 @@
-"""Teams, users, API keys and the gateway's own secrets."""
+"""Teams, users, API keys, sessions of the console and the gateway's own secrets."""
 
 import sqlalchemy as sa
 from alembic import op
 
 _PLANS = "plan IN ('personal_free', 'personal_pro', 'team_pro', 'enterprise')"
+
+_ROLES = "role IN ('viewer', 'user', 'team_admin', 'admin')"
 
 
 def create() -> None:
@@ -50,6 +52,24 @@ def create() -> None:
     op.create_index("ix_api_keys_prefix", "api_keys", ["prefix"])
     op.create_index("ix_api_keys_user_id", "api_keys", ["user_id"])
     op.create_index("ix_api_keys_replaces", "api_keys", ["replaces"], unique=True)
+    op.create_table(
+        "console_sessions",
+        sa.Column("id", sa.String(64), nullable=False),
+        sa.Column("hash", sa.LargeBinary(32), nullable=False),
+        sa.Column("key_id", sa.String(64), nullable=False),
+        sa.Column("role", sa.String(16), nullable=False),
+        sa.Column("method", sa.String(16), nullable=False),
+        sa.Column("admin_key_id", sa.String(64), nullable=False, server_default=""),
+        sa.Column("created_at_ms", sa.BigInteger(), nullable=False),
+        sa.Column("used_at_ms", sa.BigInteger(), nullable=False),
+        sa.Column("ends_at_ms", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name="pk_console_sessions"),
+        sa.UniqueConstraint("hash", name="uq_console_sessions_hash"),
+        sa.ForeignKeyConstraint(["key_id"], ["api_keys.id"], name="fk_console_sessions_key_id"),
+        sa.CheckConstraint(_ROLES, name="ck_console_sessions_role"),
+    )
+    op.create_index("ix_console_sessions_key_id", "console_sessions", ["key_id"])
+    op.create_index("ix_console_sessions_ends_at_ms", "console_sessions", ["ends_at_ms"])
     op.create_table(
         "secrets",
         sa.Column("name", sa.String(64), nullable=False),
