@@ -60,22 +60,25 @@ def set_cookie(headers: Mapping[str, str], is_secure: bool, token: str, max_age_
     return cookie_line(name, token, max_age_s, is_secure, same_site="Strict")
 
 
-def cookie_line(
-    name: str, value: str, max_age_s: int, is_secure: bool, *, same_site: str, path: str = "/"
-) -> str:
+def cookie_line(name: str, value: str, max_age_s: int, is_secure: bool, *, same_site: str) -> str:
     """Return the value of `Set-Cookie` (RFC 6265)."""
     secure = "; Secure" if is_secure else ""
-    return (
-        f"{name}={value}; Max-Age={max_age_s}; Path={path}; HttpOnly; SameSite={same_site}{secure}"
-    )
+    return f"{name}={value}; Max-Age={max_age_s}; Path=/; HttpOnly; SameSite={same_site}{secure}"
 
 
 def _name(headers: Mapping[str, str], is_secure: bool) -> str:
     """Return the name of the cookie.
 
     Cookies of a host are sent to all its ports, so those of several gateways need different names.
-    A name with `__Host-` is set by the host itself, over TLS (RFC 6265bis, section 4.1.3.2).
     """
     port = _PORT.search(headers.get("host", ""))
     suffix = f"_{port[1]}" if port else ""
-    return f"{'__Host-' if is_secure else ''}gateway_session{suffix}"
+    return f"{host_prefix(is_secure)}gateway_session{suffix}"
+
+
+def host_prefix(is_secure: bool) -> str:
+    """Return the prefix of cookies that the host itself sets over TLS, or "" without TLS.
+
+    Browsers accept them from no other host of the domain (RFC 6265bis, section 4.1.3.2).
+    """
+    return "__Host-" if is_secure else ""

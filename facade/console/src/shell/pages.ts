@@ -1,5 +1,6 @@
 // The pages of the console, in the order of the sidebar.
 import type { IconName } from "./icons";
+import { mayAdminister } from "./session";
 
 export interface PageLink {
   path: string;
@@ -7,7 +8,7 @@ export interface PageLink {
   icon: IconName;
 }
 
-export const PAGES: readonly PageLink[] = [
+const PAGES: readonly PageLink[] = [
   { path: "/console", name: "Playground", icon: "chat" },
   { path: "/console/chats", name: "Chats", icon: "history" },
   { path: "/console/documents", name: "Documents", icon: "document" },
@@ -16,6 +17,11 @@ export const PAGES: readonly PageLink[] = [
   { path: "/console/usage", name: "Usage", icon: "usage" },
   { path: "/console/operations", name: "Operations", icon: "operations" },
 ];
+
+/** Return the pages that the role of the person opens. */
+export function openPages(): readonly PageLink[] {
+  return PAGES.filter(({ path }) => path !== "/console/operations" || mayAdminister.value);
+}
 
 /** Return whether a page is the one of a path, or the page above it. */
 export function isShown(page: string, path: string): boolean {

@@ -4,7 +4,7 @@ import { useLocation } from "preact-iso";
 import { useEffect, useRef, useState } from "preact/hooks";
 
 import { addressOf, chats, titleOf } from "../chats/chats";
-import { PAGES } from "./pages";
+import { openPages } from "./pages";
 import { recentDocuments } from "./recent_documents";
 import { signOut } from "./session";
 import { openKeys } from "./keys";
@@ -108,7 +108,7 @@ function all(route: (url: string) => void): Command[] {
     run: () => route(to),
   });
   return [
-    ...PAGES.map(({ name, path }) => link("Page", name, path)),
+    ...openPages().map(({ name, path }) => link("Page", name, path)),
     link("Action", "New chat", "/console?chat=new"),
     ...(chats.value ?? []).map((chat) => link("Chat", titleOf(chat), addressOf(chat.id))),
     ...recentDocuments.value.map(({ id, name }) =>

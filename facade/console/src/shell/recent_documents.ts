@@ -1,8 +1,8 @@
 // The documents that the sidebar lists.
-import { effect, signal } from "@preact/signals";
+import { signal } from "@preact/signals";
 
 import { json } from "../api/client";
-import { userId } from "./session";
+import { onForget } from "./session";
 
 interface ListedDocument {
   outer_id: string;
@@ -30,6 +30,6 @@ export async function loadDocuments(): Promise<void> {
   }
 }
 
-effect(() => {
-  if (userId.value === "") recentDocuments.value = [];
+onForget(() => {
+  recentDocuments.value = [];
 });

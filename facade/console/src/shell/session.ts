@@ -35,6 +35,10 @@ export const userId = computed(() => session.value?.user_id ?? "");
 export const hasEnded = signal(false);
 /** Whether calls of administration are open. */
 export const isAdministrator = computed(() => (session.value?.admin_scopes.length ?? 0) > 0);
+/** Whether they are, or an admin key may open them. */
+export const mayAdminister = computed(
+  () => isAdministrator.value || session.value?.may_unlock === true,
+);
 /** What the issuer is called with which people sign in; "" without one. */
 export const issuerName = signal("");
 /** Why the sign-in page is shown, such as a link that has been used; "" for no reason. */
@@ -46,6 +50,13 @@ const FAILURES: Record<string, string> = {
   absent: "This gateway has no single sign-on.",
   failed: "The sign-in did not work. Try again.",
 };
+
+const forgetting: (() => void)[] = [];
+
+/** Call a function when what the tab keeps of its user is forgotten: at the sign-out, say. */
+export function onForget(callback: () => void): void {
+  forgetting.push(callback);
+}
 
 const tabs = new BroadcastChannel("gateway.session");
 tabs.addEventListener("message", () => void refresh());
@@ -87,12 +98,8 @@ function apply({ session: current, oidc }: State): void {
   const kept = sessionStorage.getItem(USER);
   const isOther = kept !== null && kept !== current.user_id;
   // What the tab keeps of somebody else goes first.
-  if (isOther) sessionStorage.clear();
+  if (isOther) forget();
   sessionStorage.setItem(USER, current.user_id);
-  if (isOther && session.value !== undefined) {
-    location.replace("/console");
-    return;
-  }
   session.value = current;
   hasEnded.value = false;
   signInProblem.value = "";
@@ -137,8 +144,9 @@ leaving.addEventListener("message", () => forget());
 
 function forget(): void {
   sessionStorage.clear();
-  hasEnded.value = false;
   session.value = undefined;
+  hasEnded.value = false;
+  for (const callback of forgetting) callback();
 }
 
 /**

@@ -4,7 +4,7 @@ import { useEffect } from "preact/hooks";
 
 import { addressOf, chats, currentChat, loadChats, titleOf } from "../chats/chats";
 import { Icon } from "./icons";
-import { PAGES, isShown } from "./pages";
+import { isShown, openPages } from "./pages";
 import { loadDocuments, recentDocuments } from "./recent_documents";
 import { session, signOut } from "./session";
 import { openPalette } from "./palette";
@@ -41,7 +41,7 @@ export function SidebarContent() {
       </a>
       <nav aria-label="Pages">
         <ul>
-          {PAGES.map((page) => (
+          {openPages().map((page) => (
             <li key={page.path}>
               <a href={page.path} aria-current={isShown(page.path, path) ? "page" : undefined}>
                 <Icon name={page.icon} />

@@ -3,7 +3,7 @@ import { effect, signal } from "@preact/signals";
 
 import { ApiError, send, toError } from "../../api/client";
 import { events } from "../../api/events";
-import { userId } from "../../shell/session";
+import { onForget, userId } from "../../shell/session";
 import { costOf } from "./cost";
 import type { AssistantTurn, Attempt, Facts, Fault, Turn } from "./conversation";
 import type { Dialect } from "./dialect";
@@ -34,9 +34,7 @@ export function ended(): Promise<void> {
   });
 }
 
-effect(() => {
-  if (userId.value === "") stop();
-});
+onForget(stop);
 
 /** Send a conversation, and add the answer as it comes; throws SettingError before anything is sent. */
 export async function run(conversation: readonly Turn[]): Promise<void> {

@@ -1,8 +1,8 @@
 // The conversation, message and settings of this tab. They stay in its session storage, within
 // bounds, and go with the sign-out.
-import { effect, signal } from "@preact/signals";
+import { signal } from "@preact/signals";
 
-import { userId } from "../../shell/session";
+import { onForget, userId } from "../../shell/session";
 import type { AssistantTurn, Turn, UserTurn } from "./conversation";
 import { DEFAULTS, type Settings } from "./settings";
 
@@ -118,8 +118,7 @@ window.addEventListener("pageshow", () => {
 });
 
 // Whoever signs in next in this tab finds nothing; the sign-out empties the storage.
-effect(() => {
-  if (userId.value !== "") return;
+onForget(() => {
   turns.value = [];
   settings.value = DEFAULTS;
   message.value = EMPTY;
