@@ -4,18 +4,12 @@ import asyncio
 import json
 import re
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
 from playwright.async_api import Page, expect
 
-from services.accounts.admin.keys import KeyAdministration
-from services.accounts.repository import AccountRepository
-from services.common.clock import Clock
-from services.common.settings import Storage
-from services.common.storage.database import open_engine
 from tests.console.accessibility import serious_violations, serious_violations_in_the_dark
 from tests.console.conftest import opened
 from tests.console.scripted_upstream import HOSTILE, ScriptedUpstream
@@ -184,25 +178,6 @@ async def test_from_the_sign_in_to_an_answer_by_keyboard(browser, gateway):
         await page.keyboard.type("Hello")
         await page.keyboard.press("Enter")
         await expect(answers(page)).to_contain_text("Hello")
-
-
-async def test_a_revoked_key_signs_out_with_the_reason(browser, scripted, folder):
-    engine = open_engine(Storage(data_dir=folder))
-    gateway = replace(scripted, key=await AccountRepository(engine).create_key("grace"))
-    async with opened(browser, gateway) as page:
-        await choose(page, "openai/some")
-        await say(page, "Remember me")
-        await expect(answers(page)).to_contain_text("Understood.")
-        await expect(page.get_by_role("button", name="Send")).to_be_visible()
-        keys = KeyAdministration(engine, Clock())
-        await keys.revoke((await keys.find(gateway.key)).id)
-        await engine.dispose()
-        await page.reload()
-        await expect(page.get_by_role("status")).to_contain_text("Signed out")
-        await expect(page.get_by_label("API key")).to_be_visible()
-        kept = await page.evaluate("JSON.stringify(sessionStorage)")
-        assert "Remember me" not in kept
-        assert gateway.key not in kept
 
 
 async def test_attempts_are_shown_and_the_model_that_answered(page):
