@@ -59,7 +59,10 @@ export function onForget(callback: () => void): void {
 }
 
 const tabs = new BroadcastChannel("gateway.session");
-tabs.addEventListener("message", () => void refresh());
+tabs.addEventListener("message", ({ data }) => {
+  const isWaiting = hasEnded.value || session.value === undefined;
+  if (data === "changed" || isWaiting) void refresh();
+});
 
 /** Headers of requests of the session. */
 export function sessionHeaders(): Record<string, string> {
@@ -70,6 +73,8 @@ export function sessionHeaders(): Record<string, string> {
 export async function loadSession(): Promise<void> {
   window.addEventListener("hashchange", () => void signInFromLink());
   if (!(await signInFromLink())) await refresh();
+  // The issuer may just have signed in by this tab what others wait for.
+  if (session.value !== undefined) tabs.postMessage("loaded");
 }
 
 /** Return whether the browser is signed in as the user whose page this is. */

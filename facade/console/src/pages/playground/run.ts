@@ -79,6 +79,7 @@ async function follow(
   begin: (signal: AbortSignal) => Promise<Response>,
 ): Promise<void> {
   const controller = new AbortController();
+  const asker = userId.value;
   running = controller;
   isRunning.value = true;
   const began = performance.now();
@@ -88,7 +89,7 @@ async function follow(
   } catch (error) {
     if (controller.signal.aborted) {
       turn.state = "stopped";
-      await cancel(turn.responseId);
+      if (userId.value === asker) await cancel(turn.responseId);
     } else {
       turn.state = "failed";
       turn.fault = toFault(error);
@@ -98,15 +99,15 @@ async function follow(
   turn.facts.cost ??= await costOf(turn.facts);
   running = undefined;
   isRunning.value = false;
-  // Nothing is kept of an answer that ended by the sign-out.
-  if (userId.value === "") return;
+  // Nothing is kept of an answer that ended by the sign-out, also where somebody else came after.
+  if (userId.value !== asker) return;
   setLast({ ...turn });
   store();
 }
 
 /** Cancel a response in the background, which goes on without a reader. */
 async function cancel(responseId: string | undefined): Promise<void> {
-  if (responseId === undefined || userId.value === "") return;
+  if (responseId === undefined) return;
   await send(`${addressOf(responseId)}/cancel`, { method: "POST" }).catch(() => undefined);
 }
 
