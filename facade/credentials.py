@@ -195,6 +195,8 @@ _RULES = (
     ("/beta/v1/uploads", CHAT),
     ("/beta/v1/batches", CHAT),
     ("/beta/v1/vector_stores", CHAT),
+    ("/beta/v1/usage/requests", CHAT),
+    ("/beta/v1/usage/activity", CHAT),
     ("/coding/v1/messages", CODING_MESSAGES),
     ("/coding/v1/", CODING_MODELS),
     ("/beta/v1/files", FILES_AND_MODELS),

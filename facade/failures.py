@@ -50,6 +50,7 @@ def to_gateway_error(error: Exception, exchange: Exchange) -> GatewayError:
 def failed(exchange: Exchange, error: GatewayError) -> JsonResponse:
     """Return an error response; store its code for the log and count its limit."""
     exchange.failure = error.code
+    exchange.failed_attempts = error.attempts
     if error.limit:
         exchange.context.metrics.limits_reached.labels(error.limit).inc()
     return error_response(exchange, error)
@@ -68,6 +69,7 @@ def error_response(exchange: Exchange, error: GatewayError) -> JsonResponse:
         headers["Retry-After"] = str(error.retry_after_s)
     if not _may_retry(error, status):
         headers["x-should-retry"] = "false"  # respected by the official SDKs
+    exchange.added_headers = headers
     return JsonResponse(body, headers, status)
 
 

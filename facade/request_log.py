@@ -7,6 +7,7 @@ not pass through this module at all.
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from functools import partial
+from itertools import islice
 from typing import Protocol
 
 from facade.dialects.parsed_request import ParsedRequest
@@ -14,7 +15,7 @@ from facade.http.exchange import ClientConnection, Exchange
 from facade.http.responses import Response, WholeResponse
 from facade.parsing import BodyFormat, Option, ParserPool
 from facade.request_context import request_context
-from gateway.accounts.v1.requests_pb2 import LoggedRequest
+from gateway.accounts.v1.requests_pb2 import LoggedRequest, RequestDetails
 from gateway.accounts.v1.usage_pb2 import UsageLabel
 from services.common.grpc.authentication import ADMINISTRATOR
 from services.common.labels import labels_in
@@ -22,6 +23,17 @@ from services.common.messages.request_entry import RequestEntry
 
 # Status of a request whose client left before the end of the response.
 _CLIENT_LEFT = 499
+# The headers that the gateway adds by itself, and bounds of what is stored of them.
+_ADDED = (
+    "x-gateway-",
+    "x-memory-",
+    "x-upstream-request-id",
+    "x-should-retry",
+    "retry-after",
+    "age",
+)
+_MAX_HEADERS, _MAX_HEADER = 32, 4096
+_MAX_ATTEMPTS = 64
 
 # The entry of the request that the current task serves.
 _current: ContextVar[RequestEntry | None] = ContextVar("logged_request", default=None)
@@ -156,7 +168,24 @@ def _logged(exchange: Exchange, status: int) -> LoggedRequest | None:
         logged.model, logged.provider = _encodable(summary.model), summary.provider
         logged.input_tokens = summary.input_tokens
         logged.output_tokens = summary.output_tokens
+    if (details := _details(exchange)) is not None:
+        logged.details.CopyFrom(details)
     return logged
+
+
+def _details(exchange: Exchange) -> RequestDetails | None:
+    """Return how a request was served; None if nothing is known."""
+    headers = {
+        name.lower(): value[:_MAX_HEADER]
+        for name, value in exchange.added_headers.items()
+        if name.lower().startswith(_ADDED)
+    }
+    if not headers and not exchange.failed_attempts:
+        return None
+    return RequestDetails(
+        failed_attempts=exchange.failed_attempts[:_MAX_ATTEMPTS],
+        headers=dict(islice(headers.items(), _MAX_HEADERS)),
+    )
 
 
 def _encodable(name: str) -> str:

@@ -65,6 +65,7 @@ def answer_headers(exchange: Exchange, route: RouteInfo | AnswerRoute) -> dict[s
         headers["x-gateway-deployment"] = _safe(deployment)
     if route.failed_attempts:
         headers["x-gateway-failed-attempts"] = _joined(map(_failed, route.failed_attempts))
+        exchange.failed_attempts = [*map(_copied, route.failed_attempts)]
     if status := route.cache:
         headers["x-gateway-cache"] = _CACHE_WORDS[status]
         if status == inference_pb2.CACHE_STATUS_HIT:
@@ -83,6 +84,7 @@ def answer_headers(exchange: Exchange, route: RouteInfo | AnswerRoute) -> dict[s
         headers.update(provider_headers)
     if limits := route.limits:
         set_caller_limits(exchange, headers, limits)
+    exchange.added_headers = headers
     return headers
 
 
@@ -91,6 +93,13 @@ def add_dropped(headers: dict[str, str], names: Iterable[str]) -> None:
     listed = headers.get(DROPPED)
     safe = map(_safe, names)
     headers[DROPPED] = _joined(safe if listed is None else (listed, *safe))
+
+
+def _copied(attempt: Attempt) -> Attempt:
+    """Return a copy, which does not keep the message that the attempt is a part of."""
+    copy = Attempt()
+    copy.CopyFrom(attempt)
+    return copy
 
 
 def _failed(attempt: Attempt) -> str:

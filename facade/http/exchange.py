@@ -15,6 +15,7 @@ from facade.context import Context
 from facade.dialects.paths import CallerPaths
 from gateway.conversation.v1.conversation_pb2 import DIALECT_UNSPECIFIED, Dialect, Usage
 from gateway.errors.v1 import errors_pb2
+from gateway.errors.v1.errors_pb2 import Attempt
 from gateway.inference.v1.inference_pb2 import RouteInfo
 from services.common.errors import GatewayError, invalid
 from services.common.grpc.authentication import Caller
@@ -144,6 +145,8 @@ class Exchange:
             parsed.
         answer_summary: the model that served the answer, with token counts.
         failure: the error code of the response.
+        failed_attempts: the attempts at providers that failed before the response.
+        added_headers: headers of the response that tell how the request was served.
         began: when it arrived, by the monotonic clock.
         first_content_s: seconds until the first content of a streamed answer; None before.
         trace: the trace that it is part of, if any.
@@ -164,6 +167,8 @@ class Exchange:
     model: str | None = None
     answer_summary: AnswerSummary | None = None
     failure: str | None = None
+    failed_attempts: Sequence[Attempt] = ()
+    added_headers: Mapping[str, str] = _EMPTY
     caller: Caller | None = None
     body_charge: Charge | None = None
     dialect: Dialect.ValueType = DIALECT_UNSPECIFIED

@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 import pytest_asyncio
@@ -178,3 +179,32 @@ async def page(browser: Browser, gateway: Gateway) -> AsyncIterator[Page]:
     """Return a page of the console in which the tester is signed in."""
     async with opened(browser, gateway) as shown:
         yield shown
+
+
+@pytest.fixture(scope="session")
+def used_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the data folder of `used_gateway`."""
+    return tmp_path_factory.mktemp("used")
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def used_gateway(used_folder: Path) -> AsyncIterator[Gateway]:
+    """Run a gateway with requests on record, for all tests of a worker."""
+    # It opens pages as tests do, with a function of this file.
+    from tests.console.used_gateway import running_used_gateway
+
+    async with running_used_gateway(used_folder) as running:
+        yield running
+
+
+@pytest.fixture
+def new_caller(used_gateway: Gateway, used_folder: Path) -> Callable[[], Awaitable[Gateway]]:
+    """Return a function that returns `used_gateway` with the key of another, new user."""
+
+    async def create() -> Gateway:
+        engine = open_engine(Storage(data_dir=used_folder))
+        key = await AccountRepository(engine).create_key(uuid4().hex)
+        await engine.dispose()
+        return replace(used_gateway, key=key)
+
+    return create

@@ -89,8 +89,10 @@ async def test_a_request_is_found_with_its_tokens_and_cost(gateway: Gateway) -> 
     assert (entry["cost"], entry["attempts"], entry["error_code"]) == ("0.001", 1, None)
     assert entry["input_tokens"] > 0 and entry["output_tokens"] > 0
     assert entry["first_content_ms"] is None
-    without_bodies = entry | {"request_body": None, "response_body": None}
-    assert await admin(gateway, f"requests/{entry['id']}") == (200, without_bodies)
+    details = {"failed_attempts": [], "request_body": None, "response_body": None}
+    status, whole = await admin(gateway, f"requests/{entry['id']}")
+    assert whole.pop("headers")["x-gateway-attempts"] == "1"
+    assert (status, whole) == (200, entry | details)
     assert "Hi there" not in str(entry)
 
 

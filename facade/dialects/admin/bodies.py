@@ -83,6 +83,16 @@ class TeamsQuery(Page):
     name: Name | None = Field(None, description="Only the team with this name.")
 
 
+class LimitsQuery(Page):
+    """Selects limits."""
+
+    page: Annotated[str, Field(min_length=1, max_length=128)] = Field(
+        "",
+        description="Page token: the `next_page` of the previous page.",
+        json_schema_extra={"default": None},
+    )
+
+
 class AuditQuery(Page):
     """Selects entries of the audit log."""
 

@@ -21,6 +21,26 @@ _KINDS = {
     "end_user": limits_pb2.SUBJECT_KIND_END_USER,
     "end_users": limits_pb2.SUBJECT_KIND_END_USERS,
 }
+_NAMES = {number: name for name, number in _KINDS.items()}
+_SUBJECT: JsonObject = {
+    "id": {"type": "string", "description": "Kind and id of the subject; orders the list."},
+    "subject_kind": {"enum": [*_KINDS]},
+    "subject_id": {
+        "type": "string",
+        "description": "As in the paths of limits; of a tag `project=alpha`, of an end user "
+        "`USER_ID/END_USER`.",
+    },
+    "subject_name": {
+        "type": ["string", "null"],
+        "description": "The name of the user, team or key, the tag, or the end user; null if there "
+        "is no such subject any more.",
+    },
+}
+LIMITED_SUBJECT: JsonObject = {
+    **answers.LIMITS_WITH_USAGE,
+    "required": [*answers.LIMITS_WITH_USAGE["required"], *_SUBJECT],
+    "properties": {**answers.LIMITS_WITH_USAGE["properties"], **_SUBJECT},
+}
 CLEARED: Final = answers.object_schema("limits", {"deleted": {"const": True}})
 
 
@@ -39,6 +59,25 @@ def get_request(kind: str, arguments: Arguments) -> admin_pb2.GetLimitsRequest:
     """Return the request for the limits of a subject."""
     number, subject_id = _subject(kind, arguments)
     return admin_pb2.GetLimitsRequest(kind=number, id=subject_id)
+
+
+def list_request(arguments: Arguments) -> admin_pb2.ListLimitsRequest:
+    """Return the request for a list of limits."""
+    query: bodies.LimitsQuery = arguments.query
+    return admin_pb2.ListLimitsRequest(page_size=query.limit, page_token=query.page)
+
+
+def render_subject(subject: admin_pb2.LimitedSubject) -> JsonObject:
+    """Return the JSON object of the limits of a subject of a list."""
+    kind, subject_id = _NAMES[subject.limits.kind], subject.limits.id
+    return {
+        **answers.render_limits(subject.limits),
+        "usage": render_limits(subject.usage),
+        "id": f"{kind}/{subject_id}",
+        "subject_kind": kind,
+        "subject_id": subject_id,
+        "subject_name": subject.name or None,
+    }
 
 
 def set_request(kind: str, arguments: Arguments) -> admin_pb2.SetLimitsRequest:

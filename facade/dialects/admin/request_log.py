@@ -1,11 +1,12 @@
 """Requests for entries of the request log, and their answers."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
 from facade.dialects.admin import answers, bodies
 from facade.dialects.admin.arguments import Arguments
+from facade.dialects.gateway_objects import attempt_object
 from facade.dialects.json_schemas import JsonObject
 from gateway.accounts.v1.requests_pb2 import (
     GetRequestRequest,
@@ -33,14 +34,15 @@ def _checked(text: str) -> str:
 _Dollars = Annotated[str, Field(pattern=r"^[0-9]{1,7}(\.[0-9]{1,12})?$"), AfterValidator(_checked)]
 
 
-class RequestsQuery(bodies.Page):
-    """Selects entries of the request log."""
+class OwnRequestsQuery(bodies.Page):
+    """Selects entries of the request log, of one user."""
 
-    user_id: _ID | None = Field(None, description="Only requests of this user.")
-    team_id: _ID | None = Field(None, description="Only requests of this team.")
     key_id: _ID | None = Field(None, description="Only requests with this key.")
     model: _NAME | None = Field(
         None, description="Only requests that named this model, or that it answered."
+    )
+    has_model: Literal["true"] | None = Field(
+        None, description="`true`: only requests that named a model."
     )
     provider: _NAME | None = Field(None, description="Only requests that this provider answered.")
     status: Annotated[str, Field(pattern=r"^[1-5]([0-9]{2}|xx)$")] | None = Field(
@@ -58,9 +60,7 @@ class RequestsQuery(bodies.Page):
         None, description="Only requests with this tag, such as `project=alpha`."
     )
     end_user: Annotated[str, Field(min_length=1, max_length=64)] | None = Field(
-        None,
-        description="Only requests of this end user; also of others' of the same name, without "
-        "`user_id`.",
+        None, description="Only requests of this end user."
     )
     since: bodies.QueryTime | None = Field(
         None, description="When the request ended, in Unix seconds, inclusive."
@@ -73,6 +73,18 @@ class RequestsQuery(bodies.Page):
     )
     max_cost: _Dollars | None = Field(
         None, description="Only requests of at most this cost, in decimal US dollars."
+    )
+
+
+class RequestsQuery(OwnRequestsQuery):
+    """Selects entries of the request log."""
+
+    user_id: _ID | None = Field(None, description="Only requests of this user.")
+    team_id: _ID | None = Field(None, description="Only requests of this team.")
+    end_user: Annotated[str, Field(min_length=1, max_length=64)] | None = Field(
+        None,
+        description="Only requests of this end user; also of others' of the same name, without "
+        "`user_id`.",
     )
 
 
@@ -128,21 +140,49 @@ _BODY: JsonObject = {
         "truncated": {"type": "boolean", "description": "Whether the end is missing."},
     },
 }
+_ATTEMPT: JsonObject = {
+    "type": "object",
+    "required": ["step", "model", "status", "reason", "ms"],
+    "additionalProperties": False,
+    "properties": {
+        "step": {**_TEXT, "description": "Id of the fallback step; `primary` outside a chain."},
+        "model": {**_TEXT, "description": "Provider and model."},
+        "status": {
+            "type": ["integer", "null"],
+            "description": "The provider's HTTP status; null without a response.",
+        },
+        "reason": _TEXT,
+        "ms": {**_COUNT, "description": "Milliseconds until it failed."},
+    },
+}
+_DETAILS: JsonObject = {
+    "failed_attempts": {
+        "type": "array",
+        "items": _ATTEMPT,
+        "description": "The attempts at providers that failed, in order; at most 64.",
+    },
+    "headers": {
+        "type": "object",
+        "additionalProperties": _TEXT,
+        "description": "Headers that the gateway added to the response.",
+    },
+    "request_body": _BODY,
+    "response_body": _BODY,
+}
 REQUEST_WITH_BODIES: JsonObject = {
     **REQUEST,
-    "required": [*REQUEST["required"], "request_body", "response_body"],
-    "properties": {**REQUEST["properties"], "request_body": _BODY, "response_body": _BODY},
+    "required": [*REQUEST["required"], *_DETAILS],
+    "properties": {**REQUEST["properties"], **_DETAILS},
 }
 
 
 def list_request(arguments: Arguments) -> ListRequestsRequest:
     """Return the request for a list of entries."""
-    query: RequestsQuery = arguments.query
+    query: OwnRequestsQuery = arguments.query
     request_filter = RequestFilter(
-        user_id=query.user_id or "",
-        team_id=query.team_id or "",
         key_id=query.key_id or "",
         model=query.model or "",
+        has_model=query.has_model is not None,
         provider=query.provider or "",
         request_id=query.request_id or "",
         text=query.text or "",
@@ -153,6 +193,9 @@ def list_request(arguments: Arguments) -> ListRequestsRequest:
         min_cost_pusd=None if query.min_cost is None else parse_dollars(query.min_cost),
         max_cost_pusd=None if query.max_cost is None else parse_dollars(query.max_cost),
     )
+    if isinstance(query, RequestsQuery):
+        request_filter.user_id = query.user_id or ""
+        request_filter.team_id = query.team_id or ""
     if query.status is not None:
         request_filter.min_status = int(query.status.replace("xx", "00"))
         request_filter.max_status = int(query.status.replace("xx", "99"))
@@ -200,8 +243,11 @@ def render_with_bodies(answer: GetRequestResponse) -> JsonObject:
 
 def render_entry(logged: LoggedRequest, bodies: RequestBodies | None) -> JsonObject:
     """Return the JSON object of an entry with its bodies, if they were logged."""
+    details = logged.details
     return {
         **render_request(logged),
+        "failed_attempts": [attempt_object(attempt) for attempt in details.failed_attempts],
+        "headers": dict(details.headers),
         "request_body": bodies and _body(bodies.request, bodies.is_request_truncated),
         "response_body": bodies and _body(bodies.response, bodies.is_response_truncated),
     }

@@ -21,11 +21,9 @@ _COUNTS = (
 _NAME = Annotated[str, Field(min_length=1, max_length=512)]
 
 
-class _Filter(bodies.Page):
-    """The page of a list of sums, and filters of the usage in them."""
+class _OwnFilter(bodies.Page):
+    """The page of a list of sums, and filters of the usage of one user in them."""
 
-    user_id: _NAME | None = Field(None, description="Only usage of this user.")
-    team_id: _NAME | None = Field(None, description="Only usage of this team.")
     key_id: _NAME | None = Field(None, description="Only usage of this key.")
     model: _NAME | None = Field(None, description="Only usage of this model.")
     provider: _NAME | None = Field(None, description="Only usage of this provider.")
@@ -34,6 +32,13 @@ class _Filter(bodies.Page):
         description="Page token: the `next_page` of the previous page.",
         json_schema_extra={"default": None},
     )
+
+
+class _Filter(_OwnFilter):
+    """The page of a list of sums, and filters of the usage in them."""
+
+    user_id: _NAME | None = Field(None, description="Only usage of this user.")
+    team_id: _NAME | None = Field(None, description="Only usage of this team.")
 
 
 class UsageQuery(_Filter):
@@ -54,11 +59,11 @@ class UsageQuery(_Filter):
     to_day: _DAY | None = Field(None, description="The last day (UTC).")
 
 
-class ActivityQuery(_Filter):
-    """Selects the activity to sum up, and its grouping."""
+class OwnActivityQuery(_OwnFilter):
+    """Selects the activity of one user to sum up, and its grouping."""
 
-    by: Literal["hour", "day", "user", "team", "key", "model", "provider"] = "hour"
-    split_by: Literal["user", "team", "key", "model", "provider"] | None = Field(
+    by: Literal["hour", "day", "key", "model", "provider"] = "hour"
+    split_by: Literal["key", "model", "provider"] | None = Field(
         None, description="Second grouping, within each row; must differ from `by`."
     )
     since: bodies.QueryTime | None = Field(
@@ -69,6 +74,15 @@ class ActivityQuery(_Filter):
         None,
         description="Unix seconds, exclusive; now by default. At most 31 days after `since`. Its "
         "hour counts as a whole.",
+    )
+
+
+class ActivityQuery(OwnActivityQuery, _Filter):
+    """Selects the activity to sum up, and its grouping."""
+
+    by: Literal["hour", "day", "user", "team", "key", "model", "provider"] = "hour"
+    split_by: Literal["user", "team", "key", "model", "provider"] | None = Field(
+        None, description="Second grouping, within each row; must differ from `by`."
     )
 
 
@@ -148,7 +162,7 @@ def usage_request(arguments: Arguments) -> usage_pb2.ReportUsageRequest:
 
 def activity_request(arguments: Arguments) -> usage_pb2.ReportActivityRequest:
     """Return the request for a list of activity."""
-    query: ActivityQuery = arguments.query
+    query: OwnActivityQuery = arguments.query
     split_by = f"USAGE_GROUPING_{(query.split_by or 'unspecified').upper()}"
     return usage_pb2.ReportActivityRequest(
         by=UsageGrouping.Value(f"USAGE_GROUPING_{query.by.upper()}"),
@@ -161,14 +175,14 @@ def activity_request(arguments: Arguments) -> usage_pb2.ReportActivityRequest:
     )
 
 
-def _filter(query: _Filter) -> usage_pb2.UsageFilter:
-    return usage_pb2.UsageFilter(
-        user_id=query.user_id or "",
-        team_id=query.team_id or "",
-        key_id=query.key_id or "",
-        model=query.model or "",
-        provider=query.provider or "",
+def _filter(query: _OwnFilter) -> usage_pb2.UsageFilter:
+    usage_filter = usage_pb2.UsageFilter(
+        key_id=query.key_id or "", model=query.model or "", provider=query.provider or ""
     )
+    if isinstance(query, _Filter):
+        usage_filter.user_id = query.user_id or ""
+        usage_filter.team_id = query.team_id or ""
+    return usage_filter
 
 
 def render_sum(usage: UsageSum) -> JsonObject:

@@ -1,4 +1,4 @@
-"""The handler of the endpoints of administration, each of which calls one RPC."""
+"""The handler of the endpoints of administration and of reports, each of which calls one RPC."""
 
 import re
 from collections.abc import Callable
@@ -58,6 +58,8 @@ def rpc_endpoint(
     render: Callable[[Any], JsonObject],
     answer: JsonObject,
     stub: str = "admin",
+    prefix: str = _PREFIX,
+    schemas: str = _SCHEMAS,
     query: type[BaseModel] = Query,
     body: type[BaseModel] | None = None,
     body_may_be_empty: bool = False,
@@ -66,7 +68,7 @@ def rpc_endpoint(
 
     Args:
         method: HTTP method.
-        path: below `/admin/v1`, with the names of ids in braces.
+        path: below `prefix`, with the names of ids in braces.
         operation_id: name in the OpenAPI document.
         summary: one line for people.
         rpc: name of the RPC.
@@ -74,6 +76,8 @@ def rpc_endpoint(
         render: returns the JSON object of the response message.
         answer: JSON schema of that object.
         stub: the attribute of the facade's context with the gRPC stub.
+        prefix: beginning of the endpoint's path.
+        schemas: prefix of the names of its schemas.
         query: type of the query.
         body: type of the JSON body, or None without a body.
         body_may_be_empty: whether a request without a body counts as `{}`.
@@ -81,15 +85,15 @@ def rpc_endpoint(
     call = _Call(stub, rpc, request, render, query, body, body_may_be_empty)
     return EndpointSpec(
         method=method,
-        path=_PREFIX + path,
+        path=prefix + path,
         handler=partial(_handle, call),
         operation_id=operation_id,
         summary=summary,
         parameters=[path_parameter(name, _ID_SCHEMA) for name in _ID.findall(path)],
         query=query,
         body=None if body is None else Body(body, is_required=not body_may_be_empty),
-        answer=Answer("Success", [NamedSchema(_SCHEMAS + operation_id, answer)]),
-        schema_prefix=_SCHEMAS,
+        answer=Answer("Success", [NamedSchema(schemas + operation_id, answer)]),
+        schema_prefix=schemas,
     )
 
 

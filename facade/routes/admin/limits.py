@@ -78,4 +78,17 @@ def _endpoints(kind: str) -> Iterator[EndpointSpec]:
     )
 
 
-ENDPOINTS = tuple(endpoint for kind in _SUBJECTS for endpoint in _endpoints(kind))
+_LIST = rpc_endpoint(
+    "GET",
+    "/limits",
+    "listLimits",
+    "List all subjects with limits, and what is left of these",
+    rpc="ListLimits",
+    request=limits.list_request,
+    render=lambda page: answers.render_list(
+        page.subjects, page.next_page_token, limits.render_subject
+    ),
+    answer=answers.list_schema(limits.LIMITED_SUBJECT),
+    query=bodies.LimitsQuery,
+)
+ENDPOINTS = (*(endpoint for kind in _SUBJECTS for endpoint in _endpoints(kind)), _LIST)

@@ -10,6 +10,7 @@ from services.accounts.admin.admin_keys import AdminKeyRepository, configured_ke
 from services.accounts.admin.audit import AuditLog, audit_sweeper
 from services.accounts.admin.authentication import AdminAuthenticator
 from services.accounts.admin.keys import KeyAdministration
+from services.accounts.admin.limited_subjects import LimitedSubjects
 from services.accounts.admin.limits import LimitAdministration
 from services.accounts.admin.model_groups import ModelGroupAdministration
 from services.accounts.admin.servicer import AdminServicer
@@ -93,6 +94,7 @@ class Administration:
                 UserAdministration(database, clock),
                 TeamAdministration(database, clock),
                 LimitAdministration(database, clock),
+                LimitedSubjects(database, clock),
                 ModelGroupAdministration(database, clock),
                 log,
                 erasures,

@@ -10,6 +10,7 @@ from gateway.accounts.v1.accounts_pb2 import Plan
 from services.accounts.admin.audit import Actor, AuditFilter, AuditLog
 from services.accounts.admin.key_rows import NewKey
 from services.accounts.admin.keys import DEFAULT_GRACE_S, KeyAdministration, KeyChanges
+from services.accounts.admin.limited_subjects import LimitedSubjects
 from services.accounts.admin.limits import LimitAdministration
 from services.accounts.admin.model_groups import ModelGroupAdministration
 from services.accounts.admin.records import plan_name_of
@@ -38,6 +39,7 @@ class AdminServicer(admin_pb2_grpc.AdminServiceServicer):
         users: UserAdministration,
         teams: TeamAdministration,
         limits: LimitAdministration,
+        limited_subjects: LimitedSubjects,
         model_groups: ModelGroupAdministration,
         audit: AuditLog,
         erasures: ErasureRepository,
@@ -47,6 +49,7 @@ class AdminServicer(admin_pb2_grpc.AdminServiceServicer):
         self._users = users
         self._teams = teams
         self._limits = limits
+        self._limited_subjects = limited_subjects
         self._model_groups = model_groups
         self._audit = audit
         self._erasures = erasures
@@ -254,6 +257,14 @@ class AdminServicer(admin_pb2_grpc.AdminServiceServicer):
         limits, usage = await self._limits.get_with_usage(kind, request.id)
         return admin_pb2.GetLimitsResponse(limits=limits.to_proto(kind, request.id), usage=usage)
 
+    async def ListLimits(
+        self, request: admin_pb2.ListLimitsRequest, context: Context
+    ) -> admin_pb2.ListLimitsResponse:
+        """List subjects with limits."""
+        size = _size_of(request.page_size)
+        subjects, next_token = await self._limited_subjects.page(size, request.page_token)
+        return admin_pb2.ListLimitsResponse(subjects=subjects, next_page_token=next_token)
+
     async def SetLimits(
         self, request: admin_pb2.SetLimitsRequest, context: Context
     ) -> admin_pb2.SetLimitsResponse:
@@ -357,14 +368,23 @@ def _page(request: Any) -> _Page:
     Raises:
         GatewayError: invalid_request, naming the field.
     """
-    size = request.page_size or _DEFAULT_PAGE
-    if size > _LARGEST_PAGE:
-        raise invalid("page_size", f"page_size: must be 1 to {_LARGEST_PAGE}")
+    size = _size_of(request.page_size)
     if request.page_token and not is_id(request.page_token):
         raise invalid(
             "page_token", "page_token: must be the `next_page_token` of the previous page"
         )
     return _Page(size, request.page_token)
+
+
+def _size_of(requested: int) -> int:
+    """Return the size of a page; 0 requests the default.
+
+    Raises:
+        GatewayError: invalid_request, naming the field.
+    """
+    if requested > _LARGEST_PAGE:
+        raise invalid("page_size", f"page_size: must be 1 to {_LARGEST_PAGE}")
+    return requested or _DEFAULT_PAGE
 
 
 def _check_filters(**names: str) -> None:

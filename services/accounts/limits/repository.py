@@ -98,7 +98,7 @@ class LimitRepository:
         )
         async with reading_once(self._engine) as connection:
             rows = (await connection.execute(select(table).where(or_(*of_subjects)))).all()
-        return {(SubjectKind(row.subject_kind), row.subject_id): _limits(row) for row in rows}
+        return {(SubjectKind(row.subject_kind), row.subject_id): limits_of_row(row) for row in rows}
 
     async def _messages(self, limits: Mapping[_Subject, UsageLimits]) -> tuple[SubjectLimits, ...]:
         """Return limits as messages, with the models of their groups."""
@@ -124,7 +124,7 @@ async def read_limits(
         table.c.subject_kind == kind.value, table.c.subject_id == subject_id
     )
     row = (await connection.execute(query)).one_or_none()
-    return None if row is None else _limits(row)
+    return None if row is None else limits_of_row(row)
 
 
 async def write_limits(
@@ -194,7 +194,7 @@ async def delete_end_user_limits(connection: AsyncConnection, user_id: str) -> i
     return removed + (await connection.execute(delete(allowances).where(*of_end_users))).rowcount
 
 
-def _limits(row: Row[tuple[object, ...]]) -> UsageLimits:
+def limits_of_row(row: Row[tuple[object, ...]]) -> UsageLimits:
     models, groups = row.allowed_models, row.allowed_model_groups
     return UsageLimits(
         **{name: getattr(row, name) for name in NUMBERS},

@@ -63,13 +63,15 @@ class RequestRepository:
 
         await write(self._engine, insert, is_lasting=False)
 
-    async def get(self, entry_id: str) -> LoggedRequest | None:
-        """Return an entry, or None if there is none.
+    async def get(self, entry_id: str, user_id: str = "") -> LoggedRequest | None:
+        """Return an entry, or None if there is none; of one user if there is a `user_id`.
 
         Raises:
             GatewayError: unavailable, when the database does not answer.
         """
         query = select(request_log).where(request_log.c.id == entry_id)
+        if user_id:
+            query = query.where(request_log.c.user_id == user_id)
 
         async def read_entry(connection: AsyncConnection) -> LoggedRequest | None:
             rows = [row._asdict() for row in await connection.execute(query)]
@@ -218,6 +220,8 @@ def _matching(request_filter: RequestFilter, columns: Any) -> Sequence[ColumnEle
     ]
     if model := request_filter.model:
         conditions.append(or_(columns.requested_model == model, columns.model == model))
+    if request_filter.has_model:
+        conditions.append(columns.requested_model != "")
     if request_filter.min_status:
         conditions.append(columns.status >= request_filter.min_status)
     if request_filter.max_status:

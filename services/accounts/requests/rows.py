@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
-from gateway.accounts.v1.requests_pb2 import LoggedRequest
+from gateway.accounts.v1.requests_pb2 import LoggedRequest, RequestDetails
 from gateway.accounts.v1.usage_pb2 import UsageLabel
 from services.common.labels import bounded_value
 
@@ -31,9 +31,11 @@ def row_of(request: LoggedRequest, text: str = "") -> Mapping[str, Any]:
     for name in _OPTIONAL:
         row[name] = getattr(request, name) if request.HasField(name) else None
     searched = [*(row[name] for name in _SEARCHED), text[:_MAX_TEXT]]
+    has_details = request.HasField("details")
     return {
         **row,
         "has_bodies": int(request.has_bodies),
+        "details": request.details.SerializeToString() if has_details else None,
         "search_text": folded("\n".join(searched)),
     }
 
@@ -51,6 +53,8 @@ def message_of(row: Mapping[str, Any], labels: Iterable[tuple[str, str]] = ()) -
     """Return the entry of a row, which has these labels."""
     names = (*_TEXTS, *_NUMBERS, *_OPTIONAL)
     values = {name: row[name] for name in names if row[name] is not None}
+    if row["details"] is not None:
+        values["details"] = RequestDetails.FromString(row["details"])
     return LoggedRequest(
         **values,
         has_bodies=bool(row["has_bodies"]),

@@ -12,6 +12,7 @@ from gateway.accounts.v1.requests_pb2 import (
     ListRequestsResponse,
     RecordRequestsRequest,
     RecordRequestsResponse,
+    RequestFilter,
 )
 from gateway.accounts.v1.requests_pb2_grpc import RequestLogServiceServicer
 from gateway.errors.v1 import errors_pb2
@@ -19,6 +20,7 @@ from services.accounts.names import is_id
 from services.accounts.requests.bodies import BodyStore
 from services.accounts.requests.repository import RequestRepository
 from services.common.errors import GatewayError, invalid
+from services.common.grpc.authentication import caller
 from services.common.storage.page_tokens import invalid_token
 
 SERVICE_NAME = requests_pb2.DESCRIPTOR.services_by_name["RequestLogService"].full_name
@@ -56,21 +58,44 @@ class RequestLogServicer(RequestLogServiceServicer):
         self, request: ListRequestsRequest, context: Context
     ) -> ListRequestsResponse:
         """Return a page of entries."""
+        return await self._page(request, request.filter)
+
+    async def ListOwnRequests(
+        self, request: ListRequestsRequest, context: Context
+    ) -> ListRequestsResponse:
+        """Return a page of entries of the caller's user."""
+        own = RequestFilter()
+        own.CopyFrom(request.filter)
+        own.user_id = caller.get().user_id
+        return await self._page(request, own)
+
+    async def GetRequest(self, request: GetRequestRequest, context: Context) -> GetRequestResponse:
+        """Return an entry."""
+        return await self._entry(request.id)
+
+    async def GetOwnRequest(
+        self, request: GetRequestRequest, context: Context
+    ) -> GetRequestResponse:
+        """Return an entry of the caller's user."""
+        return await self._entry(request.id, caller.get().user_id)
+
+    async def _page(
+        self, request: ListRequestsRequest, request_filter: RequestFilter
+    ) -> ListRequestsResponse:
         if not 1 <= request.page_size <= _MAX_PAGE_SIZE:
             raise invalid("page_size", f"page_size: must be 1 to {_MAX_PAGE_SIZE:,}")
         if request.page_token and not is_id(request.page_token):
             raise invalid_token()
-        page = await self._repository.page(request.filter, request.page_size, request.page_token)
+        page = await self._repository.page(request_filter, request.page_size, request.page_token)
         return ListRequestsResponse(requests=page.requests, next_page_token=page.next_token)
 
-    async def GetRequest(self, request: GetRequestRequest, context: Context) -> GetRequestResponse:
-        """Return an entry."""
-        logged = await self._repository.get(request.id) if is_id(request.id) else None
+    async def _entry(self, entry_id: str, user_id: str = "") -> GetRequestResponse:
+        logged = await self._repository.get(entry_id, user_id) if is_id(entry_id) else None
         if logged is None:
             raise GatewayError(
                 errors_pb2.REASON_NOT_FOUND,
                 "no such entry of the request log; entries are deleted after `request_log.keep_s`",
                 param="id",
             )
-        bodies = await self._bodies.get(request.id) if logged.has_bodies else None
+        bodies = await self._bodies.get(entry_id) if logged.has_bodies else None
         return GetRequestResponse(request=logged, bodies=bodies)

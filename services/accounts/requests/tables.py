@@ -1,6 +1,16 @@
 """The table of the request log, without any bodies."""
 
-from sqlalchemy import BigInteger, Column, Index, Integer, SmallInteger, String, Table, Text
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Index,
+    Integer,
+    LargeBinary,
+    SmallInteger,
+    String,
+    Table,
+    Text,
+)
 
 from services.common.storage.database import metadata
 
@@ -28,6 +38,8 @@ request_log = Table(
     Column("has_bodies", SmallInteger, nullable=False),
     # What the filter by text searches, with case folded.
     Column("search_text", Text, nullable=False),
+    # A serialized `RequestDetails`.
+    Column("details", LargeBinary),
     Index(None, "user_id", "id"),
     Index(None, "key_id", "id"),
     Index(None, "request_id", "id"),

@@ -21,6 +21,7 @@ from services.accounts.usage.recording import add_records
 from services.accounts.usage.reporting import report
 from services.common.clock import Clock
 from services.common.errors import invalid
+from services.common.grpc.authentication import caller
 from services.common.ids import RECORD, time_prefix
 from services.common.messages.usage_batch import UsageBatch
 
@@ -69,6 +70,16 @@ class UsageServicer(UsageServiceServicer):
         """Return a page of sums of usage in an interval, with latencies."""
         with self._metrics.reporting("activity"):
             return await report_activity(self._reports, request, self._clock)
+
+    async def ReportOwnActivity(
+        self, request: ReportActivityRequest, context: "grpc.aio.ServicerContext[Any, Any]"
+    ) -> ReportActivityResponse:
+        """Return a page of sums of the usage of the caller's user, with latencies."""
+        own = ReportActivityRequest()
+        own.CopyFrom(request)
+        own.filter.user_id = caller.get().user_id
+        with self._metrics.reporting("activity"):
+            return await report_activity(self._reports, own, self._clock)
 
 
 def _checked(request: RecordUsageRequest) -> UsageBatch:

@@ -13,8 +13,10 @@ const Chats = lazy(() => import("../pages/chats/page"));
 const Files = lazy(() => import("../pages/files/page"));
 const Memory = lazy(() => import("../pages/memory/page"));
 const Documents = lazy(() => import("../pages/documents/page"));
-const Usage = lazy(() => import("../pages/usage/page"));
-const Operations = lazy(() => import("../pages/operations/page"));
+const Overview = lazy(() => import("../pages/overview/page"));
+const Requests = lazy(() => import("../pages/requests/page"));
+const People = lazy(() => import("../pages/people/page"));
+const Providers = lazy(() => import("../pages/providers/page"));
 
 export function App() {
   if (userId.value === "") return <SignIn />;
@@ -39,8 +41,10 @@ function SignedIn() {
             <Route path="/console/files" component={Files} />
             <Route path="/console/memory" component={Memory} />
             <Route path="/console/documents/:id?" component={Documents} />
-            <Route path="/console/usage" component={Usage} />
-            <Route path="/console/operations" component={Operations} />
+            <Route path="/console/overview" component={Overview} />
+            <Route path="/console/requests/:id?" component={Requests} />
+            <Route path="/console/people" component={People} />
+            <Route path="/console/providers" component={Providers} />
             <Route default component={NotFound} />
           </Router>
         </ErrorBoundary>

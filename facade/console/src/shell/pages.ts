@@ -14,8 +14,10 @@ const PAGES: readonly PageLink[] = [
   { path: "/console/documents", name: "Documents", icon: "document" },
   { path: "/console/files", name: "Files", icon: "file" },
   { path: "/console/memory", name: "Memory", icon: "memory" },
-  { path: "/console/usage", name: "Usage", icon: "usage" },
-  { path: "/console/operations", name: "Operations", icon: "operations" },
+  { path: "/console/overview", name: "Overview", icon: "usage" },
+  { path: "/console/requests", name: "Requests", icon: "requests" },
+  { path: "/console/people", name: "People and keys", icon: "people" },
+  { path: "/console/providers", name: "Providers", icon: "operations" },
 ];
 
 /** Return the pages that the role of the person opens. */

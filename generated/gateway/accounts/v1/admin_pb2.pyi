@@ -1373,6 +1373,98 @@ class GetLimitsResponse(_message.Message):
 Global___GetLimitsResponse: _TypeAlias = GetLimitsResponse  # noqa: Y015
 
 @_typing.final
+class ListLimitsRequest(_message.Message):
+    """Selects a page of limits."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    page_size: _builtins.int
+    """Optional. Maximum number of subjects."""
+    page_token: _builtins.str
+    """Optional. `next_page_token` of the previous page."""
+    def __init__(
+        self,
+        *,
+        page_size: _builtins.int = ...,
+        page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListLimitsRequest: _TypeAlias = ListLimitsRequest  # noqa: Y015
+
+@_typing.final
+class LimitedSubject(_message.Message):
+    """A subject with its limits."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    LIMITS_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
+    USAGE_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """Required. The name of the user or team, the name or the prefix of the key, the tag, or the end
+    user; empty if there is no such subject any more.
+    """
+    @_builtins.property
+    def limits(self) -> _limits_pb2.SubjectLimits:
+        """Required. The limits. The id of a tag is its key and value, as in `project=alpha`; that of an
+        end user is the id of the user, `/` and the end user.
+        """
+
+    @_builtins.property
+    def usage(self) -> _containers.RepeatedCompositeFieldContainer[_limits_pb2.LimitUsage]:
+        """Optional. The state of each limit on a number; none for each end user of a user."""
+
+    def __init__(
+        self,
+        *,
+        limits: _limits_pb2.SubjectLimits | None = ...,
+        name: _builtins.str = ...,
+        usage: _abc.Iterable[_limits_pb2.LimitUsage] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["limits", b"limits"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["limits", b"limits", "name", b"name", "usage", b"usage"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___LimitedSubject: _TypeAlias = LimitedSubject  # noqa: Y015
+
+@_typing.final
+class ListLimitsResponse(_message.Message):
+    """A page of limits."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SUBJECTS_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    next_page_token: _builtins.str
+    """Optional. Token of the next page; empty on the last one."""
+    @_builtins.property
+    def subjects(self) -> _containers.RepeatedCompositeFieldContainer[Global___LimitedSubject]:
+        """Required, possibly empty."""
+
+    def __init__(
+        self,
+        *,
+        subjects: _abc.Iterable[Global___LimitedSubject] | None = ...,
+        next_page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["next_page_token", b"next_page_token", "subjects", b"subjects"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListLimitsResponse: _TypeAlias = ListLimitsResponse  # noqa: Y015
+
+@_typing.final
 class SetLimitsRequest(_message.Message):
     """Describes the limits to set."""
 

@@ -147,6 +147,11 @@ class AdminServiceStub:
                 request_serializer=gateway_dot_accounts_dot_v1_dot_admin__pb2.GetLimitsRequest.SerializeToString,
                 response_deserializer=gateway_dot_accounts_dot_v1_dot_admin__pb2.GetLimitsResponse.FromString,
                 _registered_method=True)
+        self.ListLimits = channel.unary_unary(
+                '/gateway.accounts.v1.AdminService/ListLimits',
+                request_serializer=gateway_dot_accounts_dot_v1_dot_admin__pb2.ListLimitsRequest.SerializeToString,
+                response_deserializer=gateway_dot_accounts_dot_v1_dot_admin__pb2.ListLimitsResponse.FromString,
+                _registered_method=True)
         self.SetLimits = channel.unary_unary(
                 '/gateway.accounts.v1.AdminService/SetLimits',
                 request_serializer=gateway_dot_accounts_dot_v1_dot_admin__pb2.SetLimitsRequest.SerializeToString,
@@ -402,6 +407,16 @@ class AdminServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListLimits(self, request, context):
+        """Lists the subjects that have limits in the database, by kind and id, with the state of each
+        limit.
+
+        Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): a field is invalid.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def SetLimits(self, request, context):
         """Replaces the limits of a key, user or team.
 
@@ -581,6 +596,11 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.GetLimits,
                     request_deserializer=gateway_dot_accounts_dot_v1_dot_admin__pb2.GetLimitsRequest.FromString,
                     response_serializer=gateway_dot_accounts_dot_v1_dot_admin__pb2.GetLimitsResponse.SerializeToString,
+            ),
+            'ListLimits': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListLimits,
+                    request_deserializer=gateway_dot_accounts_dot_v1_dot_admin__pb2.ListLimitsRequest.FromString,
+                    response_serializer=gateway_dot_accounts_dot_v1_dot_admin__pb2.ListLimitsResponse.SerializeToString,
             ),
             'SetLimits': grpc.unary_unary_rpc_method_handler(
                     servicer.SetLimits,
@@ -1176,6 +1196,33 @@ class AdminService:
             '/gateway.accounts.v1.AdminService/GetLimits',
             gateway_dot_accounts_dot_v1_dot_admin__pb2.GetLimitsRequest.SerializeToString,
             gateway_dot_accounts_dot_v1_dot_admin__pb2.GetLimitsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListLimits(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/gateway.accounts.v1.AdminService/ListLimits',
+            gateway_dot_accounts_dot_v1_dot_admin__pb2.ListLimitsRequest.SerializeToString,
+            gateway_dot_accounts_dot_v1_dot_admin__pb2.ListLimitsResponse.FromString,
             options,
             channel_credentials,
             insecure,

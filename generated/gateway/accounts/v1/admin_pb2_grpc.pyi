@@ -168,6 +168,12 @@ class AdminServiceStub:
     Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): there is no such subject. INVALID_ARGUMENT
     (REASON_INVALID_REQUEST): an invalid kind of subject.
     """
+    ListLimits: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListLimitsRequest, _admin_pb2.ListLimitsResponse]
+    """Lists the subjects that have limits in the database, by kind and id, with the state of each
+    limit.
+
+    Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): a field is invalid.
+    """
     SetLimits: _grpc.UnaryUnaryMultiCallable[_admin_pb2.SetLimitsRequest, _admin_pb2.SetLimitsResponse]
     """Replaces the limits of a key, user or team.
 
@@ -348,6 +354,12 @@ class AdminServiceAsyncStub(AdminServiceStub):
 
     Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): there is no such subject. INVALID_ARGUMENT
     (REASON_INVALID_REQUEST): an invalid kind of subject.
+    """
+    ListLimits: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListLimitsRequest, _admin_pb2.ListLimitsResponse]  # type: ignore[assignment]
+    """Lists the subjects that have limits in the database, by kind and id, with the state of each
+    limit.
+
+    Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): a field is invalid.
     """
     SetLimits: _aio.UnaryUnaryMultiCallable[_admin_pb2.SetLimitsRequest, _admin_pb2.SetLimitsResponse]  # type: ignore[assignment]
     """Replaces the limits of a key, user or team.
@@ -646,6 +658,18 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
 
         Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): there is no such subject. INVALID_ARGUMENT
         (REASON_INVALID_REQUEST): an invalid kind of subject.
+        """
+
+    @_abc_1.abstractmethod
+    def ListLimits(
+        self,
+        request: _admin_pb2.ListLimitsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.ListLimitsResponse, _abc.Awaitable[_admin_pb2.ListLimitsResponse]]:
+        """Lists the subjects that have limits in the database, by kind and id, with the state of each
+        limit.
+
+        Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): a field is invalid.
         """
 
     @_abc_1.abstractmethod

@@ -23,33 +23,40 @@ _sym_db = _symbol_database.Default()
 
 
 from gateway.accounts.v1 import usage_pb2 as gateway_dot_accounts_dot_v1_dot_usage__pb2
+from gateway.errors.v1 import errors_pb2 as gateway_dot_errors_dot_v1_dot_errors__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"gateway/accounts/v1/requests.proto\x12\x13gateway.accounts.v1\x1a\x1fgateway/accounts/v1/usage.proto\"\xd5\x03\n\rLoggedRequest\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0f\n\x07time_ms\x18\x02 \x01(\x03\x12\x12\n\nrequest_id\x18\x03 \x01(\t\x12\x0f\n\x07user_id\x18\x04 \x01(\t\x12\x0f\n\x07team_id\x18\x05 \x01(\t\x12\x0e\n\x06key_id\x18\x06 \x01(\t\x12\x10\n\x08\x65ndpoint\x18\x07 \x01(\t\x12\x0e\n\x06status\x18\x08 \x01(\r\x12\x12\n\nerror_code\x18\t \x01(\t\x12\x17\n\x0frequested_model\x18\n \x01(\t\x12\r\n\x05model\x18\x0b \x01(\t\x12\x10\n\x08provider\x18\x0c \x01(\t\x12\x10\n\x08\x61ttempts\x18\r \x01(\r\x12\x13\n\x0b\x64uration_ms\x18\x0e \x01(\r\x12\x1d\n\x10\x66irst_content_ms\x18\x0f \x01(\rH\x00\x88\x01\x01\x12\x14\n\x0cinput_tokens\x18\x10 \x01(\x04\x12\x15\n\routput_tokens\x18\x11 \x01(\x04\x12\x16\n\tcost_pusd\x18\x12 \x01(\x03H\x01\x88\x01\x01\x12\x12\n\nhas_bodies\x18\x13 \x01(\x08\x12/\n\x06labels\x18\x14 \x03(\x0b\x32\x1f.gateway.accounts.v1.UsageLabelB\x13\n\x11_first_content_msB\x0c\n\n_cost_pusd\"\x89\x01\n\rRequestBodies\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0f\n\x07request\x18\x02 \x01(\t\x12\x10\n\x08response\x18\x03 \x01(\t\x12\x1c\n\x14is_request_truncated\x18\x04 \x01(\x08\x12\x1d\n\x15is_response_truncated\x18\x05 \x01(\x08\x12\x0c\n\x04text\x18\x06 \x01(\t\"\x81\x01\n\x15RecordRequestsRequest\x12\x34\n\x08requests\x18\x01 \x03(\x0b\x32\".gateway.accounts.v1.LoggedRequest\x12\x32\n\x06\x62odies\x18\x02 \x03(\x0b\x32\".gateway.accounts.v1.RequestBodies\"\x18\n\x16RecordRequestsResponse\"\xef\x02\n\rRequestFilter\x12\x0f\n\x07user_id\x18\x01 \x01(\t\x12\x0f\n\x07team_id\x18\x02 \x01(\t\x12\x0e\n\x06key_id\x18\x03 \x01(\t\x12\r\n\x05model\x18\x04 \x01(\t\x12\x10\n\x08provider\x18\x05 \x01(\t\x12\x12\n\nrequest_id\x18\x06 \x01(\t\x12\x0c\n\x04text\x18\x07 \x01(\t\x12\x15\n\x08since_ms\x18\x08 \x01(\x03H\x00\x88\x01\x01\x12\x15\n\x08until_ms\x18\t \x01(\x03H\x01\x88\x01\x01\x12\x12\n\nmin_status\x18\n \x01(\r\x12\x12\n\nmax_status\x18\x0b \x01(\r\x12\x1a\n\rmin_cost_pusd\x18\x0c \x01(\x03H\x02\x88\x01\x01\x12\x1a\n\rmax_cost_pusd\x18\r \x01(\x03H\x03\x88\x01\x01\x12\x0b\n\x03tag\x18\x0e \x01(\t\x12\x10\n\x08\x65nd_user\x18\x0f \x01(\tB\x0b\n\t_since_msB\x0b\n\t_until_msB\x10\n\x0e_min_cost_pusdB\x10\n\x0e_max_cost_pusd\"p\n\x13ListRequestsRequest\x12\x32\n\x06\x66ilter\x18\x01 \x01(\x0b\x32\".gateway.accounts.v1.RequestFilter\x12\x11\n\tpage_size\x18\x02 \x01(\r\x12\x12\n\npage_token\x18\x03 \x01(\t\"e\n\x14ListRequestsResponse\x12\x34\n\x08requests\x18\x01 \x03(\x0b\x32\".gateway.accounts.v1.LoggedRequest\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\x1f\n\x11GetRequestRequest\x12\n\n\x02id\x18\x01 \x01(\t\"}\n\x12GetRequestResponse\x12\x33\n\x07request\x18\x01 \x01(\x0b\x32\".gateway.accounts.v1.LoggedRequest\x12\x32\n\x06\x62odies\x18\x02 \x01(\x0b\x32\".gateway.accounts.v1.RequestBodies2\xc2\x02\n\x11RequestLogService\x12i\n\x0eRecordRequests\x12*.gateway.accounts.v1.RecordRequestsRequest\x1a+.gateway.accounts.v1.RecordRequestsResponse\x12\x63\n\x0cListRequests\x12(.gateway.accounts.v1.ListRequestsRequest\x1a).gateway.accounts.v1.ListRequestsResponse\x12]\n\nGetRequest\x12&.gateway.accounts.v1.GetRequestRequest\x1a\'.gateway.accounts.v1.GetRequestResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"gateway/accounts/v1/requests.proto\x12\x13gateway.accounts.v1\x1a\x1fgateway/accounts/v1/usage.proto\x1a\x1egateway/errors/v1/errors.proto\"\x8b\x04\n\rLoggedRequest\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0f\n\x07time_ms\x18\x02 \x01(\x03\x12\x12\n\nrequest_id\x18\x03 \x01(\t\x12\x0f\n\x07user_id\x18\x04 \x01(\t\x12\x0f\n\x07team_id\x18\x05 \x01(\t\x12\x0e\n\x06key_id\x18\x06 \x01(\t\x12\x10\n\x08\x65ndpoint\x18\x07 \x01(\t\x12\x0e\n\x06status\x18\x08 \x01(\r\x12\x12\n\nerror_code\x18\t \x01(\t\x12\x17\n\x0frequested_model\x18\n \x01(\t\x12\r\n\x05model\x18\x0b \x01(\t\x12\x10\n\x08provider\x18\x0c \x01(\t\x12\x10\n\x08\x61ttempts\x18\r \x01(\r\x12\x13\n\x0b\x64uration_ms\x18\x0e \x01(\r\x12\x1d\n\x10\x66irst_content_ms\x18\x0f \x01(\rH\x00\x88\x01\x01\x12\x14\n\x0cinput_tokens\x18\x10 \x01(\x04\x12\x15\n\routput_tokens\x18\x11 \x01(\x04\x12\x16\n\tcost_pusd\x18\x12 \x01(\x03H\x01\x88\x01\x01\x12\x12\n\nhas_bodies\x18\x13 \x01(\x08\x12/\n\x06labels\x18\x14 \x03(\x0b\x32\x1f.gateway.accounts.v1.UsageLabel\x12\x34\n\x07\x64\x65tails\x18\x15 \x01(\x0b\x32#.gateway.accounts.v1.RequestDetailsB\x13\n\x11_first_content_msB\x0c\n\n_cost_pusd\"\xb8\x01\n\x0eRequestDetails\x12\x33\n\x0f\x66\x61iled_attempts\x18\x01 \x03(\x0b\x32\x1a.gateway.errors.v1.Attempt\x12\x41\n\x07headers\x18\x02 \x03(\x0b\x32\x30.gateway.accounts.v1.RequestDetails.HeadersEntry\x1a.\n\x0cHeadersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\x89\x01\n\rRequestBodies\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0f\n\x07request\x18\x02 \x01(\t\x12\x10\n\x08response\x18\x03 \x01(\t\x12\x1c\n\x14is_request_truncated\x18\x04 \x01(\x08\x12\x1d\n\x15is_response_truncated\x18\x05 \x01(\x08\x12\x0c\n\x04text\x18\x06 \x01(\t\"\x81\x01\n\x15RecordRequestsRequest\x12\x34\n\x08requests\x18\x01 \x03(\x0b\x32\".gateway.accounts.v1.LoggedRequest\x12\x32\n\x06\x62odies\x18\x02 \x03(\x0b\x32\".gateway.accounts.v1.RequestBodies\"\x18\n\x16RecordRequestsResponse\"\x82\x03\n\rRequestFilter\x12\x0f\n\x07user_id\x18\x01 \x01(\t\x12\x0f\n\x07team_id\x18\x02 \x01(\t\x12\x0e\n\x06key_id\x18\x03 \x01(\t\x12\r\n\x05model\x18\x04 \x01(\t\x12\x10\n\x08provider\x18\x05 \x01(\t\x12\x12\n\nrequest_id\x18\x06 \x01(\t\x12\x0c\n\x04text\x18\x07 \x01(\t\x12\x15\n\x08since_ms\x18\x08 \x01(\x03H\x00\x88\x01\x01\x12\x15\n\x08until_ms\x18\t \x01(\x03H\x01\x88\x01\x01\x12\x12\n\nmin_status\x18\n \x01(\r\x12\x12\n\nmax_status\x18\x0b \x01(\r\x12\x1a\n\rmin_cost_pusd\x18\x0c \x01(\x03H\x02\x88\x01\x01\x12\x1a\n\rmax_cost_pusd\x18\r \x01(\x03H\x03\x88\x01\x01\x12\x0b\n\x03tag\x18\x0e \x01(\t\x12\x10\n\x08\x65nd_user\x18\x0f \x01(\t\x12\x11\n\thas_model\x18\x10 \x01(\x08\x42\x0b\n\t_since_msB\x0b\n\t_until_msB\x10\n\x0e_min_cost_pusdB\x10\n\x0e_max_cost_pusd\"p\n\x13ListRequestsRequest\x12\x32\n\x06\x66ilter\x18\x01 \x01(\x0b\x32\".gateway.accounts.v1.RequestFilter\x12\x11\n\tpage_size\x18\x02 \x01(\r\x12\x12\n\npage_token\x18\x03 \x01(\t\"e\n\x14ListRequestsResponse\x12\x34\n\x08requests\x18\x01 \x03(\x0b\x32\".gateway.accounts.v1.LoggedRequest\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\x1f\n\x11GetRequestRequest\x12\n\n\x02id\x18\x01 \x01(\t\"}\n\x12GetRequestResponse\x12\x33\n\x07request\x18\x01 \x01(\x0b\x32\".gateway.accounts.v1.LoggedRequest\x12\x32\n\x06\x62odies\x18\x02 \x01(\x0b\x32\".gateway.accounts.v1.RequestBodies2\x8c\x04\n\x11RequestLogService\x12i\n\x0eRecordRequests\x12*.gateway.accounts.v1.RecordRequestsRequest\x1a+.gateway.accounts.v1.RecordRequestsResponse\x12\x63\n\x0cListRequests\x12(.gateway.accounts.v1.ListRequestsRequest\x1a).gateway.accounts.v1.ListRequestsResponse\x12]\n\nGetRequest\x12&.gateway.accounts.v1.GetRequestRequest\x1a\'.gateway.accounts.v1.GetRequestResponse\x12\x66\n\x0fListOwnRequests\x12(.gateway.accounts.v1.ListRequestsRequest\x1a).gateway.accounts.v1.ListRequestsResponse\x12`\n\rGetOwnRequest\x12&.gateway.accounts.v1.GetRequestRequest\x1a\'.gateway.accounts.v1.GetRequestResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'gateway.accounts.v1.requests_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_LOGGEDREQUEST']._serialized_start=93
-  _globals['_LOGGEDREQUEST']._serialized_end=562
-  _globals['_REQUESTBODIES']._serialized_start=565
-  _globals['_REQUESTBODIES']._serialized_end=702
-  _globals['_RECORDREQUESTSREQUEST']._serialized_start=705
-  _globals['_RECORDREQUESTSREQUEST']._serialized_end=834
-  _globals['_RECORDREQUESTSRESPONSE']._serialized_start=836
-  _globals['_RECORDREQUESTSRESPONSE']._serialized_end=860
-  _globals['_REQUESTFILTER']._serialized_start=863
-  _globals['_REQUESTFILTER']._serialized_end=1230
-  _globals['_LISTREQUESTSREQUEST']._serialized_start=1232
-  _globals['_LISTREQUESTSREQUEST']._serialized_end=1344
-  _globals['_LISTREQUESTSRESPONSE']._serialized_start=1346
-  _globals['_LISTREQUESTSRESPONSE']._serialized_end=1447
-  _globals['_GETREQUESTREQUEST']._serialized_start=1449
-  _globals['_GETREQUESTREQUEST']._serialized_end=1480
-  _globals['_GETREQUESTRESPONSE']._serialized_start=1482
-  _globals['_GETREQUESTRESPONSE']._serialized_end=1607
-  _globals['_REQUESTLOGSERVICE']._serialized_start=1610
-  _globals['_REQUESTLOGSERVICE']._serialized_end=1932
+  _globals['_REQUESTDETAILS_HEADERSENTRY']._loaded_options = None
+  _globals['_REQUESTDETAILS_HEADERSENTRY']._serialized_options = b'8\001'
+  _globals['_LOGGEDREQUEST']._serialized_start=125
+  _globals['_LOGGEDREQUEST']._serialized_end=648
+  _globals['_REQUESTDETAILS']._serialized_start=651
+  _globals['_REQUESTDETAILS']._serialized_end=835
+  _globals['_REQUESTDETAILS_HEADERSENTRY']._serialized_start=789
+  _globals['_REQUESTDETAILS_HEADERSENTRY']._serialized_end=835
+  _globals['_REQUESTBODIES']._serialized_start=838
+  _globals['_REQUESTBODIES']._serialized_end=975
+  _globals['_RECORDREQUESTSREQUEST']._serialized_start=978
+  _globals['_RECORDREQUESTSREQUEST']._serialized_end=1107
+  _globals['_RECORDREQUESTSRESPONSE']._serialized_start=1109
+  _globals['_RECORDREQUESTSRESPONSE']._serialized_end=1133
+  _globals['_REQUESTFILTER']._serialized_start=1136
+  _globals['_REQUESTFILTER']._serialized_end=1522
+  _globals['_LISTREQUESTSREQUEST']._serialized_start=1524
+  _globals['_LISTREQUESTSREQUEST']._serialized_end=1636
+  _globals['_LISTREQUESTSRESPONSE']._serialized_start=1638
+  _globals['_LISTREQUESTSRESPONSE']._serialized_end=1739
+  _globals['_GETREQUESTREQUEST']._serialized_start=1741
+  _globals['_GETREQUESTREQUEST']._serialized_end=1772
+  _globals['_GETREQUESTRESPONSE']._serialized_start=1774
+  _globals['_GETREQUESTRESPONSE']._serialized_end=1899
+  _globals['_REQUESTLOGSERVICE']._serialized_start=1902
+  _globals['_REQUESTLOGSERVICE']._serialized_end=2426
 # @@protoc_insertion_point(module_scope)

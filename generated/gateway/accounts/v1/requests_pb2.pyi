@@ -5,6 +5,7 @@ The log of requests."""
 
 from collections import abc as _abc
 from gateway.accounts.v1 import usage_pb2 as _usage_pb2
+from gateway.errors.v1 import errors_pb2 as _errors_pb2
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
@@ -45,6 +46,7 @@ class LoggedRequest(_message.Message):
     COST_PUSD_FIELD_NUMBER: _builtins.int
     HAS_BODIES_FIELD_NUMBER: _builtins.int
     LABELS_FIELD_NUMBER: _builtins.int
+    DETAILS_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """Required. At most 64 characters; sorts by time."""
     time_ms: _builtins.int
@@ -89,6 +91,10 @@ class LoggedRequest(_message.Message):
         enable them.
         """
 
+    @_builtins.property
+    def details(self) -> Global___RequestDetails:
+        """Optional. How the request was served."""
+
     def __init__(
         self,
         *,
@@ -112,10 +118,11 @@ class LoggedRequest(_message.Message):
         cost_pusd: _builtins.int | None = ...,
         has_bodies: _builtins.bool = ...,
         labels: _abc.Iterable[_usage_pb2.UsageLabel] | None = ...,
+        details: Global___RequestDetails | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_cost_pusd", b"_cost_pusd", "_first_content_ms", b"_first_content_ms", "cost_pusd", b"cost_pusd", "first_content_ms", b"first_content_ms"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_cost_pusd", b"_cost_pusd", "_first_content_ms", b"_first_content_ms", "cost_pusd", b"cost_pusd", "details", b"details", "first_content_ms", b"first_content_ms"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_cost_pusd", b"_cost_pusd", "_first_content_ms", b"_first_content_ms", "attempts", b"attempts", "cost_pusd", b"cost_pusd", "duration_ms", b"duration_ms", "endpoint", b"endpoint", "error_code", b"error_code", "first_content_ms", b"first_content_ms", "has_bodies", b"has_bodies", "id", b"id", "input_tokens", b"input_tokens", "key_id", b"key_id", "labels", b"labels", "model", b"model", "output_tokens", b"output_tokens", "provider", b"provider", "request_id", b"request_id", "requested_model", b"requested_model", "status", b"status", "team_id", b"team_id", "time_ms", b"time_ms", "user_id", b"user_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_cost_pusd", b"_cost_pusd", "_first_content_ms", b"_first_content_ms", "attempts", b"attempts", "cost_pusd", b"cost_pusd", "details", b"details", "duration_ms", b"duration_ms", "endpoint", b"endpoint", "error_code", b"error_code", "first_content_ms", b"first_content_ms", "has_bodies", b"has_bodies", "id", b"id", "input_tokens", b"input_tokens", "key_id", b"key_id", "labels", b"labels", "model", b"model", "output_tokens", b"output_tokens", "provider", b"provider", "request_id", b"request_id", "requested_model", b"requested_model", "status", b"status", "team_id", b"team_id", "time_ms", b"time_ms", "user_id", b"user_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__cost_pusd: _TypeAlias = _typing.Literal["cost_pusd"]  # noqa: Y015
     _WhichOneofArgType__cost_pusd: _TypeAlias = _typing.Literal["_cost_pusd", b"_cost_pusd"]  # noqa: Y015
@@ -127,6 +134,58 @@ class LoggedRequest(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__first_content_ms) -> _WhichOneofReturnType__first_content_ms | None: ...
 
 Global___LoggedRequest: _TypeAlias = LoggedRequest  # noqa: Y015
+
+@_typing.final
+class RequestDetails(_message.Message):
+    """How a request was served."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    @_typing.final
+    class HeadersEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    FAILED_ATTEMPTS_FIELD_NUMBER: _builtins.int
+    HEADERS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def failed_attempts(self) -> _containers.RepeatedCompositeFieldContainer[_errors_pb2.Attempt]:
+        """Optional, at most 64. The attempts at providers that failed, in order."""
+
+    @_builtins.property
+    def headers(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """Optional, at most 32, with lower-case names and at most 4,096 characters each. Headers that the
+        gateway added to the response.
+        """
+
+    def __init__(
+        self,
+        *,
+        failed_attempts: _abc.Iterable[_errors_pb2.Attempt] | None = ...,
+        headers: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["failed_attempts", b"failed_attempts", "headers", b"headers"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RequestDetails: _TypeAlias = RequestDetails  # noqa: Y015
 
 @_typing.final
 class RequestBodies(_message.Message):
@@ -238,6 +297,7 @@ class RequestFilter(_message.Message):
     MAX_COST_PUSD_FIELD_NUMBER: _builtins.int
     TAG_FIELD_NUMBER: _builtins.int
     END_USER_FIELD_NUMBER: _builtins.int
+    HAS_MODEL_FIELD_NUMBER: _builtins.int
     user_id: _builtins.str
     """Optional. Id of the user."""
     team_id: _builtins.str
@@ -270,6 +330,8 @@ class RequestFilter(_message.Message):
     """Optional. A tag, as its key and value: `project=alpha`."""
     end_user: _builtins.str
     """Optional. An end user."""
+    has_model: _builtins.bool
+    """Optional. Only requests that named a model."""
     def __init__(
         self,
         *,
@@ -288,10 +350,11 @@ class RequestFilter(_message.Message):
         max_cost_pusd: _builtins.int | None = ...,
         tag: _builtins.str = ...,
         end_user: _builtins.str = ...,
+        has_model: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_max_cost_pusd", b"_max_cost_pusd", "_min_cost_pusd", b"_min_cost_pusd", "_since_ms", b"_since_ms", "_until_ms", b"_until_ms", "max_cost_pusd", b"max_cost_pusd", "min_cost_pusd", b"min_cost_pusd", "since_ms", b"since_ms", "until_ms", b"until_ms"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_cost_pusd", b"_max_cost_pusd", "_min_cost_pusd", b"_min_cost_pusd", "_since_ms", b"_since_ms", "_until_ms", b"_until_ms", "end_user", b"end_user", "key_id", b"key_id", "max_cost_pusd", b"max_cost_pusd", "max_status", b"max_status", "min_cost_pusd", b"min_cost_pusd", "min_status", b"min_status", "model", b"model", "provider", b"provider", "request_id", b"request_id", "since_ms", b"since_ms", "tag", b"tag", "team_id", b"team_id", "text", b"text", "until_ms", b"until_ms", "user_id", b"user_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_cost_pusd", b"_max_cost_pusd", "_min_cost_pusd", b"_min_cost_pusd", "_since_ms", b"_since_ms", "_until_ms", b"_until_ms", "end_user", b"end_user", "has_model", b"has_model", "key_id", b"key_id", "max_cost_pusd", b"max_cost_pusd", "max_status", b"max_status", "min_cost_pusd", b"min_cost_pusd", "min_status", b"min_status", "model", b"model", "provider", b"provider", "request_id", b"request_id", "since_ms", b"since_ms", "tag", b"tag", "team_id", b"team_id", "text", b"text", "until_ms", b"until_ms", "user_id", b"user_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__max_cost_pusd: _TypeAlias = _typing.Literal["max_cost_pusd"]  # noqa: Y015
     _WhichOneofArgType__max_cost_pusd: _TypeAlias = _typing.Literal["_max_cost_pusd", b"_max_cost_pusd"]  # noqa: Y015

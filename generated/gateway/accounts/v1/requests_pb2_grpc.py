@@ -50,6 +50,16 @@ class RequestLogServiceStub:
                 request_serializer=gateway_dot_accounts_dot_v1_dot_requests__pb2.GetRequestRequest.SerializeToString,
                 response_deserializer=gateway_dot_accounts_dot_v1_dot_requests__pb2.GetRequestResponse.FromString,
                 _registered_method=True)
+        self.ListOwnRequests = channel.unary_unary(
+                '/gateway.accounts.v1.RequestLogService/ListOwnRequests',
+                request_serializer=gateway_dot_accounts_dot_v1_dot_requests__pb2.ListRequestsRequest.SerializeToString,
+                response_deserializer=gateway_dot_accounts_dot_v1_dot_requests__pb2.ListRequestsResponse.FromString,
+                _registered_method=True)
+        self.GetOwnRequest = channel.unary_unary(
+                '/gateway.accounts.v1.RequestLogService/GetOwnRequest',
+                request_serializer=gateway_dot_accounts_dot_v1_dot_requests__pb2.GetRequestRequest.SerializeToString,
+                response_deserializer=gateway_dot_accounts_dot_v1_dot_requests__pb2.GetRequestResponse.FromString,
+                _registered_method=True)
 
 
 class RequestLogServiceServicer:
@@ -100,6 +110,29 @@ class RequestLogServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListOwnRequests(self, request, context):
+        """Lists entries of the caller's own user, as ListRequests does. `filter.user_id` is not read.
+
+        For callers, with an API key.
+
+        Statuses: those of ListRequests, except UNIMPLEMENTED.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetOwnRequest(self, request, context):
+        """Returns an entry of the caller's own user.
+
+        For callers, with an API key.
+
+        Statuses: those of GetRequest, except UNIMPLEMENTED. NOT_FOUND (REASON_NOT_FOUND): also for an
+        entry of another user.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_RequestLogServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -115,6 +148,16 @@ def add_RequestLogServiceServicer_to_server(servicer, server):
             ),
             'GetRequest': grpc.unary_unary_rpc_method_handler(
                     servicer.GetRequest,
+                    request_deserializer=gateway_dot_accounts_dot_v1_dot_requests__pb2.GetRequestRequest.FromString,
+                    response_serializer=gateway_dot_accounts_dot_v1_dot_requests__pb2.GetRequestResponse.SerializeToString,
+            ),
+            'ListOwnRequests': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListOwnRequests,
+                    request_deserializer=gateway_dot_accounts_dot_v1_dot_requests__pb2.ListRequestsRequest.FromString,
+                    response_serializer=gateway_dot_accounts_dot_v1_dot_requests__pb2.ListRequestsResponse.SerializeToString,
+            ),
+            'GetOwnRequest': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetOwnRequest,
                     request_deserializer=gateway_dot_accounts_dot_v1_dot_requests__pb2.GetRequestRequest.FromString,
                     response_serializer=gateway_dot_accounts_dot_v1_dot_requests__pb2.GetRequestResponse.SerializeToString,
             ),
@@ -199,6 +242,60 @@ class RequestLogService:
             request,
             target,
             '/gateway.accounts.v1.RequestLogService/GetRequest',
+            gateway_dot_accounts_dot_v1_dot_requests__pb2.GetRequestRequest.SerializeToString,
+            gateway_dot_accounts_dot_v1_dot_requests__pb2.GetRequestResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListOwnRequests(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/gateway.accounts.v1.RequestLogService/ListOwnRequests',
+            gateway_dot_accounts_dot_v1_dot_requests__pb2.ListRequestsRequest.SerializeToString,
+            gateway_dot_accounts_dot_v1_dot_requests__pb2.ListRequestsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetOwnRequest(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/gateway.accounts.v1.RequestLogService/GetOwnRequest',
             gateway_dot_accounts_dot_v1_dot_requests__pb2.GetRequestRequest.SerializeToString,
             gateway_dot_accounts_dot_v1_dot_requests__pb2.GetRequestResponse.FromString,
             options,

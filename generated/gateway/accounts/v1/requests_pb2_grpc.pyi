@@ -65,6 +65,21 @@ class RequestLogServiceStub:
     (REASON_NOT_IMPLEMENTED): the gateway has no admin key. UNAVAILABLE (REASON_UNAVAILABLE,
     REASON_STORAGE_UNAVAILABLE): the database or the blob store does not answer.
     """
+    ListOwnRequests: _grpc.UnaryUnaryMultiCallable[_requests_pb2.ListRequestsRequest, _requests_pb2.ListRequestsResponse]
+    """Lists entries of the caller's own user, as ListRequests does. `filter.user_id` is not read.
+
+    For callers, with an API key.
+
+    Statuses: those of ListRequests, except UNIMPLEMENTED.
+    """
+    GetOwnRequest: _grpc.UnaryUnaryMultiCallable[_requests_pb2.GetRequestRequest, _requests_pb2.GetRequestResponse]
+    """Returns an entry of the caller's own user.
+
+    For callers, with an API key.
+
+    Statuses: those of GetRequest, except UNIMPLEMENTED. NOT_FOUND (REASON_NOT_FOUND): also for an
+    entry of another user.
+    """
 
 @_typing.type_check_only
 class RequestLogServiceAsyncStub(RequestLogServiceStub):
@@ -102,6 +117,21 @@ class RequestLogServiceAsyncStub(RequestLogServiceStub):
     UNAUTHENTICATED (REASON_INVALID_API_KEY): another credential. UNIMPLEMENTED
     (REASON_NOT_IMPLEMENTED): the gateway has no admin key. UNAVAILABLE (REASON_UNAVAILABLE,
     REASON_STORAGE_UNAVAILABLE): the database or the blob store does not answer.
+    """
+    ListOwnRequests: _aio.UnaryUnaryMultiCallable[_requests_pb2.ListRequestsRequest, _requests_pb2.ListRequestsResponse]  # type: ignore[assignment]
+    """Lists entries of the caller's own user, as ListRequests does. `filter.user_id` is not read.
+
+    For callers, with an API key.
+
+    Statuses: those of ListRequests, except UNIMPLEMENTED.
+    """
+    GetOwnRequest: _aio.UnaryUnaryMultiCallable[_requests_pb2.GetRequestRequest, _requests_pb2.GetRequestResponse]  # type: ignore[assignment]
+    """Returns an entry of the caller's own user.
+
+    For callers, with an API key.
+
+    Statuses: those of GetRequest, except UNIMPLEMENTED. NOT_FOUND (REASON_NOT_FOUND): also for an
+    entry of another user.
     """
 
 class RequestLogServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -155,6 +185,33 @@ class RequestLogServiceServicer(metaclass=_abc_1.ABCMeta):
         UNAUTHENTICATED (REASON_INVALID_API_KEY): another credential. UNIMPLEMENTED
         (REASON_NOT_IMPLEMENTED): the gateway has no admin key. UNAVAILABLE (REASON_UNAVAILABLE,
         REASON_STORAGE_UNAVAILABLE): the database or the blob store does not answer.
+        """
+
+    @_abc_1.abstractmethod
+    def ListOwnRequests(
+        self,
+        request: _requests_pb2.ListRequestsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_requests_pb2.ListRequestsResponse, _abc.Awaitable[_requests_pb2.ListRequestsResponse]]:
+        """Lists entries of the caller's own user, as ListRequests does. `filter.user_id` is not read.
+
+        For callers, with an API key.
+
+        Statuses: those of ListRequests, except UNIMPLEMENTED.
+        """
+
+    @_abc_1.abstractmethod
+    def GetOwnRequest(
+        self,
+        request: _requests_pb2.GetRequestRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_requests_pb2.GetRequestResponse, _abc.Awaitable[_requests_pb2.GetRequestResponse]]:
+        """Returns an entry of the caller's own user.
+
+        For callers, with an API key.
+
+        Statuses: those of GetRequest, except UNIMPLEMENTED. NOT_FOUND (REASON_NOT_FOUND): also for an
+        entry of another user.
         """
 
 def add_RequestLogServiceServicer_to_server(servicer: RequestLogServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

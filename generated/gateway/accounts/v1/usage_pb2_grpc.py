@@ -50,6 +50,11 @@ class UsageServiceStub:
                 request_serializer=gateway_dot_accounts_dot_v1_dot_usage__pb2.ReportActivityRequest.SerializeToString,
                 response_deserializer=gateway_dot_accounts_dot_v1_dot_usage__pb2.ReportActivityResponse.FromString,
                 _registered_method=True)
+        self.ReportOwnActivity = channel.unary_unary(
+                '/gateway.accounts.v1.UsageService/ReportOwnActivity',
+                request_serializer=gateway_dot_accounts_dot_v1_dot_usage__pb2.ReportActivityRequest.SerializeToString,
+                response_deserializer=gateway_dot_accounts_dot_v1_dot_usage__pb2.ReportActivityResponse.FromString,
+                _registered_method=True)
 
 
 class UsageServiceServicer:
@@ -104,6 +109,17 @@ class UsageServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ReportOwnActivity(self, request, context):
+        """Returns sums of the caller's own user, as ReportActivity does. `filter.user_id` is not read.
+
+        For callers, with an API key.
+
+        Statuses: those of ReportActivity, except UNIMPLEMENTED.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_UsageServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -119,6 +135,11 @@ def add_UsageServiceServicer_to_server(servicer, server):
             ),
             'ReportActivity': grpc.unary_unary_rpc_method_handler(
                     servicer.ReportActivity,
+                    request_deserializer=gateway_dot_accounts_dot_v1_dot_usage__pb2.ReportActivityRequest.FromString,
+                    response_serializer=gateway_dot_accounts_dot_v1_dot_usage__pb2.ReportActivityResponse.SerializeToString,
+            ),
+            'ReportOwnActivity': grpc.unary_unary_rpc_method_handler(
+                    servicer.ReportOwnActivity,
                     request_deserializer=gateway_dot_accounts_dot_v1_dot_usage__pb2.ReportActivityRequest.FromString,
                     response_serializer=gateway_dot_accounts_dot_v1_dot_usage__pb2.ReportActivityResponse.SerializeToString,
             ),
@@ -203,6 +224,33 @@ class UsageService:
             request,
             target,
             '/gateway.accounts.v1.UsageService/ReportActivity',
+            gateway_dot_accounts_dot_v1_dot_usage__pb2.ReportActivityRequest.SerializeToString,
+            gateway_dot_accounts_dot_v1_dot_usage__pb2.ReportActivityResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReportOwnActivity(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/gateway.accounts.v1.UsageService/ReportOwnActivity',
             gateway_dot_accounts_dot_v1_dot_usage__pb2.ReportActivityRequest.SerializeToString,
             gateway_dot_accounts_dot_v1_dot_usage__pb2.ReportActivityResponse.FromString,
             options,

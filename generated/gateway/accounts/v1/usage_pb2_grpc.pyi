@@ -69,6 +69,13 @@ class UsageServiceStub:
     UNIMPLEMENTED (REASON_NOT_IMPLEMENTED): the gateway has no admin key. UNAVAILABLE
     (REASON_UNAVAILABLE): the database does not answer.
     """
+    ReportOwnActivity: _grpc.UnaryUnaryMultiCallable[_usage_pb2.ReportActivityRequest, _usage_pb2.ReportActivityResponse]
+    """Returns sums of the caller's own user, as ReportActivity does. `filter.user_id` is not read.
+
+    For callers, with an API key.
+
+    Statuses: those of ReportActivity, except UNIMPLEMENTED.
+    """
 
 @_typing.type_check_only
 class UsageServiceAsyncStub(UsageServiceStub):
@@ -110,6 +117,13 @@ class UsageServiceAsyncStub(UsageServiceStub):
     unknown page token. UNAUTHENTICATED (REASON_INVALID_API_KEY): another credential.
     UNIMPLEMENTED (REASON_NOT_IMPLEMENTED): the gateway has no admin key. UNAVAILABLE
     (REASON_UNAVAILABLE): the database does not answer.
+    """
+    ReportOwnActivity: _aio.UnaryUnaryMultiCallable[_usage_pb2.ReportActivityRequest, _usage_pb2.ReportActivityResponse]  # type: ignore[assignment]
+    """Returns sums of the caller's own user, as ReportActivity does. `filter.user_id` is not read.
+
+    For callers, with an API key.
+
+    Statuses: those of ReportActivity, except UNIMPLEMENTED.
     """
 
 class UsageServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -167,6 +181,19 @@ class UsageServiceServicer(metaclass=_abc_1.ABCMeta):
         unknown page token. UNAUTHENTICATED (REASON_INVALID_API_KEY): another credential.
         UNIMPLEMENTED (REASON_NOT_IMPLEMENTED): the gateway has no admin key. UNAVAILABLE
         (REASON_UNAVAILABLE): the database does not answer.
+        """
+
+    @_abc_1.abstractmethod
+    def ReportOwnActivity(
+        self,
+        request: _usage_pb2.ReportActivityRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_usage_pb2.ReportActivityResponse, _abc.Awaitable[_usage_pb2.ReportActivityResponse]]:
+        """Returns sums of the caller's own user, as ReportActivity does. `filter.user_id` is not read.
+
+        For callers, with an API key.
+
+        Statuses: those of ReportActivity, except UNIMPLEMENTED.
         """
 
 def add_UsageServiceServicer_to_server(servicer: UsageServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -954,6 +954,7 @@ CREATE TABLE request_log (
 	cost_pusd BIGINT,
 	has_bodies SMALLINT NOT NULL,
 	search_text TEXT NOT NULL,
+	details BLOB,
 	CONSTRAINT pk_request_log PRIMARY KEY (id)
 );
 CREATE TABLE request_log_labels (

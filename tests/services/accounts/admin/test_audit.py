@@ -15,6 +15,7 @@ from services.accounts.admin.admin_keys import AdminKeyRepository
 from services.accounts.admin.audit import AuditFilter, AuditLog, audit_sweeper
 from services.accounts.admin.key_rows import NewKey
 from services.accounts.admin.keys import KeyAdministration
+from services.accounts.admin.limited_subjects import LimitedSubjects
 from services.accounts.admin.limits import LimitAdministration
 from services.accounts.admin.model_groups import ModelGroupAdministration
 from services.accounts.admin.servicer import AdminServicer
@@ -68,7 +69,8 @@ def service(
     groups = ModelGroupAdministration(engine, clock)
     erasures = ErasureRepository(engine, clock)
     proxies = TrustedProxies([])
-    return AdminServicer(keys, people, teams, limits, groups, log, erasures, proxies)
+    limited = LimitedSubjects(engine, clock)
+    return AdminServicer(keys, people, teams, limits, limited, groups, log, erasures, proxies)
 
 
 class Subjects:

@@ -1,4 +1,4 @@
-// Administration: providers, activity, keys and limits, by administrators.
+// Administration: providers, usage by tag and limits, by administrators.
 import { ApiError, json } from "../../api/client";
 import type { LimitUsage } from "../../parts/limit_states";
 import { refresh } from "../../shell/session";
@@ -32,30 +32,6 @@ export interface Providers {
   window_seconds: number;
 }
 
-export interface Latency {
-  count: number;
-  mean: number;
-  p50: number;
-  p95: number;
-  p99: number;
-}
-
-/** What the requests of an hour or a day came to, of one model, user, … where they are split. */
-export interface Activity {
-  /** The time, as RFC 3339 or as a day. */
-  id: string;
-  split_id: string | null;
-  split_name: string | null;
-  requests: number;
-  failed_requests: number;
-  input_tokens: number;
-  output_tokens: number;
-  /** Decimal dollars. */
-  cost: string;
-  first_content_ms: Latency | null;
-  duration_ms: Latency | null;
-}
-
 /** What the requests of a group came to. */
 export interface UsageSum {
   id: string;
@@ -64,20 +40,6 @@ export interface UsageSum {
   output_tokens: number;
   /** Decimal dollars. */
   cost: string;
-}
-
-export interface Key {
-  id: string;
-  prefix: string;
-  name: string;
-  user: string;
-  team: string | null;
-  plan: string;
-  state: "active" | "disabled" | "expired" | "revoked";
-  /** Unix seconds. */
-  created_at: number;
-  /** The key itself, in the answer that creates it alone. */
-  key?: string;
 }
 
 /** Limits of a subject; those that are null do not hold. */
@@ -99,16 +61,12 @@ export interface Limits {
   allowed_model_groups: readonly string[];
 }
 
-export type Split = "model" | "user";
 export interface List<T> {
   data: T[];
   next_page: string | null;
 }
 
 const MAX_ROWS = 1000;
-// Rows of activity that are read for one chart, a bound for the browser.
-const MAX_PAGES = 20;
-const keyPath = (id: string): string => `/admin/v1/keys/${encodeURIComponent(id)}`;
 
 /** Call an endpoint; where administration is no longer open, the page asks for an admin key. */
 export async function call<T>(path: string, options: Parameters<typeof json>[1] = {}): Promise<T> {
@@ -124,29 +82,6 @@ export function getProviders(signal?: AbortSignal): Promise<Providers> {
   return call("/admin/v1/providers", { signal });
 }
 
-/** Return the activity since a time, by the hour or the day, split by model or user. */
-export async function getActivity(
-  { since, by, split }: { since: number; by: "hour" | "day"; split: Split },
-  signal?: AbortSignal,
-): Promise<Activity[]> {
-  const rows: Activity[] = [];
-  let page: string | null = null;
-  for (let count = 0; count < MAX_PAGES; count += 1) {
-    const query = new URLSearchParams({
-      by,
-      split_by: split,
-      since: String(since),
-      limit: String(MAX_ROWS),
-      ...(page === null ? {} : { page }),
-    });
-    const list: List<Activity> = await call(`/admin/v1/activity?${query}`, { signal });
-    rows.push(...list.data);
-    page = list.next_page;
-    if (page === null) break;
-  }
-  return rows;
-}
-
 /** Return the usage since a day by the values of a tag, of the first of them. */
 export async function getUsageByTag(
   tag: string,
@@ -160,23 +95,6 @@ export async function getUsageByTag(
     limit: String(MAX_ROWS),
   });
   return (await call<List<UsageSum>>(`/admin/v1/usage?${query}`, { signal })).data;
-}
-
-export async function listKeys(
-  page: string,
-  signal?: AbortSignal,
-): Promise<{ items: Key[]; next: string }> {
-  const query = new URLSearchParams({ limit: "50", ...(page ? { page } : {}) });
-  const list = await call<List<Key>>(`/admin/v1/keys?${query}`, { signal });
-  return { items: list.data, next: list.next_page ?? "" };
-}
-
-export function createKey(fields: { user: string; name?: string; team?: string }): Promise<Key> {
-  return call("/admin/v1/keys", { method: "POST", json: fields });
-}
-
-export function revokeKey(id: string): Promise<Key> {
-  return call(`${keyPath(id)}/revoke`, { method: "POST" });
 }
 
 /** Return the limits at a path, such as `keys/{key_id}/limits`. */

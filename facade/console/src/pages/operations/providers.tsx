@@ -5,6 +5,7 @@ import { Empty } from "../../parts/empty";
 import { Failure } from "../../parts/failure";
 import { when } from "../../parts/formats";
 import { useLoaded } from "../../parts/loading";
+import { duration } from "../../parts/units";
 import { type Provider, type ProviderModel, getProviders } from "./admin";
 
 const EVERY_MS = 5000;
@@ -20,11 +21,13 @@ export function ProviderHealth() {
   }, []);
   return (
     <section aria-labelledby="providers">
-      <h2 id="providers">Providers</h2>
+      <h2 id="providers">Health</h2>
       <Failure error={error} />
       {data?.data.length === 0 && (
         <Empty title="There are no providers yet">
-          <p>Name one in the settings: `gateway config example` prints how.</p>
+          <p>
+            Name one in the settings: <code>gateway config example</code> prints how.
+          </p>
         </Empty>
       )}
       {data !== undefined && data.data.length > 0 && (
@@ -101,8 +104,8 @@ function ModelRow({ model }: { model: ProviderModel }) {
       </td>
       <td>{model.requests}</td>
       <td>{model.failed_requests}</td>
-      <td>{milliseconds(model.mean_first_content_ms)}</td>
-      <td>{milliseconds(model.mean_duration_ms)}</td>
+      <td>{model.mean_first_content_ms !== null && duration(model.mean_first_content_ms)}</td>
+      <td>{model.mean_duration_ms !== null && duration(model.mean_duration_ms)}</td>
       <td>
         {failure === null
           ? ""
@@ -110,8 +113,4 @@ function ModelRow({ model }: { model: ProviderModel }) {
       </td>
     </tr>
   );
-}
-
-function milliseconds(value: number | null): string {
-  return value === null ? "" : `${Math.round(value)} ms`;
 }

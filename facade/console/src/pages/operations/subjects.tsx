@@ -78,7 +78,7 @@ export function SubjectLimits() {
   return (
     <section aria-labelledby="subjects">
       <h2 id="subjects">Limits and budgets</h2>
-      <p class="hint">Those of a key are in the list of keys below.</p>
+      <p class="hint">Those of keys, users and teams are beside them, too.</p>
       <form class="actions" aria-label="Subject" onSubmit={show}>
         <label>
           Of

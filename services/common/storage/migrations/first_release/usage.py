@@ -158,6 +158,7 @@ def _create_request_log() -> None:
         sa.Column("cost_pusd", sa.BigInteger(), nullable=True),
         sa.Column("has_bodies", sa.SmallInteger(), nullable=False),
         sa.Column("search_text", sa.Text(), nullable=False),
+        sa.Column("details", sa.LargeBinary(), nullable=True),
         sa.PrimaryKeyConstraint("id", name="pk_request_log"),
     )
     op.create_index("ix_request_log_user_id_id", "request_log", ["user_id", "id"])

@@ -1,0 +1,248 @@
+// API keys: created and copied once, rotated, disabled, given an end, revoked, limited.
+import { useLocation } from "preact-iso";
+import { useState } from "preact/hooks";
+
+import { ConfirmButton } from "../../parts/confirm";
+import { CopyButton } from "../../parts/copy";
+import { Empty } from "../../parts/empty";
+import { Failure } from "../../parts/failure";
+import { when } from "../../parts/formats";
+import { MoreButton } from "../../parts/more_button";
+import { type Paged, usePaged } from "../../parts/paged";
+import { Status, type Tone } from "../../parts/status";
+import { useActions } from "../../parts/actions";
+import { words } from "../../words";
+import { type Key, createKey, listKeys, revokeKey, rotateKey, updateKey } from "./accounts";
+import { LimitsForm } from "../operations/limits";
+
+const text = words.people.keys;
+const TONES: Record<Key["state"], Tone> = { active: "good", disabled: "warning", expired: "bad", revoked: "quiet" };
+
+export function Keys() {
+  const { query, route } = useLocation();
+  const user = query["user"] ?? "";
+  const keys = usePaged((page, signal) => listKeys(user, page, signal), [user]);
+  const [created, setCreated] = useState<Key>();
+  return (
+    <>
+      <CreateKey
+        user={user}
+        onCreated={(key) => {
+          setCreated(key);
+          keys.reload();
+        }}
+      />
+      <NewKey created={created} onDone={() => setCreated(undefined)} />
+      {user !== "" && (
+        <p class="actions">
+          {text.of(user)}
+          <button type="button" class="quiet small" onClick={() => route("/console/people")}>
+            {text.all}
+          </button>
+        </p>
+      )}
+      <Failure error={keys.error} />
+      {keys.isLoaded && keys.items.length === 0 && (
+        <Empty title={text.none}>
+          <p>{text.noneHint}</p>
+        </Empty>
+      )}
+      <ul class="cards" aria-label={text.title}>
+        {keys.items.map((key) => (
+          <li key={key.id}>
+            <Card entry={key} keys={keys} onCreated={setCreated} />
+          </li>
+        ))}
+      </ul>
+      <MoreButton list={keys} label={text.more} />
+    </>
+  );
+}
+
+function Card({
+  entry,
+  keys,
+  onCreated,
+}: {
+  entry: Key;
+  keys: Paged<Key>;
+  onCreated: (key: Key) => void;
+}) {
+  const [shown, setShown] = useState<"" | "limits" | "expiry">("");
+  const { error, run } = useActions();
+  const name = entry.name || `${entry.prefix}…`;
+  const toggle = (one: "limits" | "expiry"): void => setShown((now) => (now === one ? "" : one));
+
+  const change = (act: () => Promise<unknown>): Promise<void> =>
+    run(async () => {
+      await act();
+      keys.reload();
+    });
+
+  return (
+    <article aria-label={name}>
+      <h3>
+        {entry.name || <code>{entry.prefix}…</code>}{" "}
+        <Status tone={TONES[entry.state]}>{text.states[entry.state]}</Status>
+      </h3>
+      <p class="hint">
+        <code>{entry.prefix}…</code> · {text.owner(entry.user, entry.team)} · {text.since(when(entry.created_at))}
+        {entry.expires_at !== null && ` · ${text.expires(when(entry.expires_at))}`}
+      </p>
+      <div class="actions">
+        <Toggle name={name} label={text.limits} isOpen={shown === "limits"} onClick={() => toggle("limits")} />
+        {entry.state !== "revoked" && (
+          <>
+            <Toggle name={name} label={text.expiry} isOpen={shown === "expiry"} onClick={() => toggle("expiry")} />
+            <button
+              type="button"
+              class="quiet"
+              onClick={() => void change(() => updateKey(entry.id, { enabled: !entry.enabled }))}
+            >
+              {entry.enabled ? text.disable : text.enable}
+              <span class="visually-hidden"> {name}</span>
+            </button>
+            <ConfirmButton
+              label={text.rotate}
+              name={name}
+              question={text.rotateQuestion(name)}
+              onConfirm={async () => {
+                onCreated(await rotateKey(entry.id));
+                keys.reload();
+              }}
+            />
+            <ConfirmButton
+              label={text.revoke}
+              name={name}
+              question={text.revokeQuestion(name, entry.user)}
+              onConfirm={async () => {
+                await revokeKey(entry.id);
+                keys.reload();
+              }}
+            />
+          </>
+        )}
+      </div>
+      <Failure error={error} />
+      {shown === "limits" && <LimitsForm path={`keys/${encodeURIComponent(entry.id)}/limits`} />}
+      {shown === "expiry" && (
+        <form
+          class="actions"
+          onSubmit={(event) => {
+            event.preventDefault();
+            const expiresAt = endOf(new FormData(event.currentTarget as HTMLFormElement));
+            void change(() => updateKey(entry.id, { expires_at: expiresAt ?? null }));
+          }}
+        >
+          <label>
+            {text.expiresAt}
+            <input type="datetime-local" name="expires_at" defaultValue={localTime(entry.expires_at)} />
+          </label>
+          <button>{text.save}</button>
+          <span class="hint">{text.never}</span>
+        </form>
+      )}
+    </article>
+  );
+}
+
+function Toggle({
+  label,
+  name,
+  isOpen,
+  onClick,
+}: {
+  label: string;
+  name: string;
+  isOpen: boolean;
+  onClick: () => void;
+}) {
+  return (
+    <button type="button" class="quiet" aria-expanded={isOpen} onClick={onClick}>
+      {label}
+      <span class="visually-hidden"> {name}</span>
+    </button>
+  );
+}
+
+/** The key of an answer that has it this once. */
+function NewKey({ created, onDone }: { created: Key | undefined; onDone: () => void }) {
+  return (
+    <div role="status">
+      {created?.key && (
+        <div class="secret">
+          <p>
+            <strong>{text.shownOnce(created.user)}</strong>
+          </p>
+          <p class="actions">
+            <code>{created.key}</code>
+            <CopyButton text={created.key} label={words.copy} name={text.theKey} />
+            <button type="button" class="quiet small" onClick={onDone}>
+              {text.hide}
+            </button>
+          </p>
+        </div>
+      )}
+    </div>
+  );
+}
+
+function CreateKey({ user, onCreated }: { user: string; onCreated: (key: Key) => void }) {
+  const { error, run } = useActions();
+
+  function submit(event: SubmitEvent): void {
+    event.preventDefault();
+    const form = event.currentTarget as HTMLFormElement;
+    const data = new FormData(form);
+    const field = (name: string): string => String(data.get(name) ?? "").trim();
+    const [team, expiresAt] = [field("team"), endOf(data)];
+    void run(async () => {
+      const key = await createKey({
+        user: field("user"),
+        name: field("name"),
+        ...(team === "" ? {} : { team }),
+        ...(expiresAt === undefined ? {} : { expires_at: expiresAt }),
+      });
+      form.reset();
+      onCreated(key);
+    });
+  }
+
+  return (
+    <>
+      <form class="actions" aria-label={text.create} onSubmit={submit}>
+        <label>
+          {text.user}
+          <input name="user" required autocomplete="off" defaultValue={user} />
+        </label>
+        <label>
+          {text.team}
+          <input name="team" autocomplete="off" />
+        </label>
+        <label>
+          {text.name}
+          <input name="name" autocomplete="off" />
+        </label>
+        <label>
+          {text.expiresAt}
+          <input type="datetime-local" name="expires_at" />
+        </label>
+        <button>{text.create}</button>
+      </form>
+      <Failure error={error} />
+    </>
+  );
+}
+
+/** Return the entered end of a key in Unix seconds, or undefined for none. */
+function endOf(form: FormData): number | undefined {
+  const entered = String(form.get("expires_at") ?? "");
+  return entered === "" ? undefined : Math.floor(Date.parse(entered) / 1000);
+}
+
+/** Return a time as an input of local time has it. */
+function localTime(at: number | null): string {
+  if (at === null) return "";
+  const offsetMs = new Date(at * 1000).getTimezoneOffset() * 60_000;
+  return new Date(at * 1000 - offsetMs).toISOString().slice(0, 16);
+}

@@ -1,0 +1,40 @@
+// Users, teams and keys with their limits, and the log of changes.
+import { useLocation } from "preact-iso";
+
+import { Segments } from "../../parts/segments";
+import { useTitle } from "../../parts/title";
+import { words } from "../../words";
+import { isAdministrator } from "../operations/access";
+import { AdminSignIn } from "../operations/admin_sign_in";
+import { Audit } from "./audit";
+import { Keys } from "./keys";
+import { OtherLimits } from "./other_limits";
+import { Teams } from "./teams";
+import { Users } from "./users";
+
+const TABS = { keys: Keys, users: Users, teams: Teams, limits: OtherLimits, audit: Audit };
+type Tab = keyof typeof TABS;
+const text = words.people;
+
+export default function People() {
+  useTitle(text.title);
+  const { query, path, route } = useLocation();
+  const tab: Tab = (query["tab"] ?? "") in TABS ? (query["tab"] as Tab) : "keys";
+  const Shown = TABS[tab];
+  return (
+    <>
+      <div class="page-head">
+        <h1>{text.title}</h1>
+        {isAdministrator.value && (
+          <Segments
+            label={text.tabs.label}
+            choices={text.tabs.choices}
+            value={tab}
+            onChange={(now) => route(now === "keys" ? path : `${path}?tab=${now}`)}
+          />
+        )}
+      </div>
+      {isAdministrator.value ? <Shown /> : <AdminSignIn />}
+    </>
+  );
+}

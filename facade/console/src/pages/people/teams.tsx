@@ -1,0 +1,115 @@
+// Teams: plans, limits, members.
+import { useState } from "preact/hooks";
+
+import { ConfirmButton } from "../../parts/confirm";
+import { Empty } from "../../parts/empty";
+import { Failure } from "../../parts/failure";
+import { when } from "../../parts/formats";
+import { MoreButton } from "../../parts/more_button";
+import { usePaged } from "../../parts/paged";
+import { useActions } from "../../parts/actions";
+import { words } from "../../words";
+import { PLANS, type Team, createTeam, deleteTeam, listTeams, setTeamPlan } from "./accounts";
+import { LimitsForm } from "../operations/limits";
+import { NameSearch } from "./name_search";
+
+const text = words.people.teams;
+
+export function Teams() {
+  const [name, setName] = useState("");
+  const teams = usePaged((page, signal) => listTeams(name, page, signal), [name]);
+  const { error, run } = useActions();
+
+  function create(event: SubmitEvent): void {
+    event.preventDefault();
+    const form = event.currentTarget as HTMLFormElement;
+    const data = new FormData(form);
+    void run(async () => {
+      await createTeam(String(data.get("name") ?? "").trim(), String(data.get("plan") ?? ""));
+      form.reset();
+      teams.reload();
+    });
+  }
+
+  return (
+    <>
+      <form class="actions" aria-label={text.create} onSubmit={create}>
+        <label>
+          {text.name}
+          <input name="name" required autocomplete="off" />
+        </label>
+        <label>
+          {text.plan}
+          <select name="plan">
+            {PLANS.map((plan) => (
+              <option key={plan}>{plan}</option>
+            ))}
+          </select>
+        </label>
+        <button>{text.create}</button>
+      </form>
+      <Failure error={error ?? teams.error} />
+      <NameSearch label={text.search} onSearch={setName} />
+      {teams.isLoaded && teams.items.length === 0 && (
+        <Empty title={name === "" ? text.none : text.noneNamed(name)}>
+          <p>{text.noneHint}</p>
+        </Empty>
+      )}
+      <ul class="cards" aria-label={text.title}>
+        {teams.items.map((team) => (
+          <li key={team.id}>
+            <Card team={team} onChanged={teams.reload} />
+          </li>
+        ))}
+      </ul>
+      <MoreButton list={teams} label={text.more} />
+    </>
+  );
+}
+
+function Card({ team, onChanged }: { team: Team; onChanged: () => void }) {
+  const [isShown, setShown] = useState(false);
+  const { error, run } = useActions();
+  return (
+    <article aria-label={team.name}>
+      <h3>{team.name}</h3>
+      <p class="hint">
+        {text.members(team.users)} · {words.people.users.since(when(team.created_at))}
+      </p>
+      <div class="actions">
+        <label class="inline">
+          {text.plan}
+          <select
+            value={team.plan}
+            onChange={(event) => {
+              const plan = event.currentTarget.value;
+              void run(async () => {
+                await setTeamPlan(team.id, plan);
+                onChanged();
+              });
+            }}
+          >
+            {PLANS.map((plan) => (
+              <option key={plan}>{plan}</option>
+            ))}
+          </select>
+        </label>
+        <button type="button" class="quiet" aria-expanded={isShown} onClick={() => setShown(!isShown)}>
+          {words.people.keys.limits}
+          <span class="visually-hidden"> {team.name}</span>
+        </button>
+        <ConfirmButton
+          label={text.remove}
+          name={team.name}
+          question={text.removeQuestion(team.name)}
+          onConfirm={async () => {
+            await deleteTeam(team.id);
+            onChanged();
+          }}
+        />
+      </div>
+      <Failure error={error} />
+      {isShown && <LimitsForm path={`teams/${encodeURIComponent(team.id)}/limits`} />}
+    </article>
+  );
+}

@@ -1,0 +1,140 @@
+// Users: their teams, keys, limits; new ones, and the end of old ones.
+import { useState } from "preact/hooks";
+
+import { ConfirmButton } from "../../parts/confirm";
+import { Empty } from "../../parts/empty";
+import { Failure } from "../../parts/failure";
+import { when } from "../../parts/formats";
+import { MoreButton } from "../../parts/more_button";
+import { usePaged } from "../../parts/paged";
+import { useActions } from "../../parts/actions";
+import { words } from "../../words";
+import { type User, createUser, deleteUser, eraseUser, listUsers, moveUser } from "./accounts";
+import { LimitsForm } from "../operations/limits";
+import { NameSearch } from "./name_search";
+
+const text = words.people.users;
+
+export function Users() {
+  const [name, setName] = useState("");
+  const users = usePaged((page, signal) => listUsers(name === "" ? {} : { name }, page, signal), [name]);
+  const { error, run } = useActions();
+
+  function create(event: SubmitEvent): void {
+    event.preventDefault();
+    const form = event.currentTarget as HTMLFormElement;
+    const data = new FormData(form);
+    const field = (one: string): string => String(data.get(one) ?? "").trim();
+    void run(async () => {
+      await createUser(field("name"), field("team"));
+      form.reset();
+      users.reload();
+    });
+  }
+
+  return (
+    <>
+      <form class="actions" aria-label={text.create} onSubmit={create}>
+        <label>
+          {text.name}
+          <input name="name" required autocomplete="off" />
+        </label>
+        <label>
+          {text.team}
+          <input name="team" autocomplete="off" />
+        </label>
+        <button>{text.create}</button>
+      </form>
+      <p class="hint">{text.createHint}</p>
+      <Failure error={error ?? users.error} />
+      <NameSearch label={text.search} onSearch={setName} />
+      {users.isLoaded && users.items.length === 0 && (
+        <Empty title={name === "" ? text.none : text.noneNamed(name)}>
+          <p>{text.noneHint}</p>
+        </Empty>
+      )}
+      <ul class="cards" aria-label={text.title}>
+        {users.items.map((user) => (
+          <li key={user.id}>
+            <Card user={user} onChanged={users.reload} />
+          </li>
+        ))}
+      </ul>
+      <MoreButton list={users} label={text.more} />
+    </>
+  );
+}
+
+function Card({ user, onChanged }: { user: User; onChanged: () => void }) {
+  const [shown, setShown] = useState<"" | "limits" | "team">("");
+  const { error, run } = useActions();
+  const toggle = (one: "limits" | "team"): void => setShown((now) => (now === one ? "" : one));
+  const id = encodeURIComponent(user.id);
+  return (
+    <article aria-label={user.name}>
+      <h3>{user.name}</h3>
+      <p class="hint">
+        {user.team === null ? text.noTeam : text.inTeam(user.team)} · {user.plan} · {text.since(when(user.created_at))}
+      </p>
+      <div class="actions">
+        <button type="button" class="quiet" aria-expanded={shown === "limits"} onClick={() => toggle("limits")}>
+          {words.people.keys.limits}
+          <span class="visually-hidden"> {user.name}</span>
+        </button>
+        <button type="button" class="quiet" aria-expanded={shown === "team"} onClick={() => toggle("team")}>
+          {text.move}
+          <span class="visually-hidden"> {user.name}</span>
+        </button>
+        <a href={`/console/people?user=${encodeURIComponent(user.name)}`}>
+          {text.keys}
+          <span class="visually-hidden"> {user.name}</span>
+        </a>
+        <a href={`/console/requests?scope=everyone&user_id=${id}`}>
+          {words.requests.title}
+          <span class="visually-hidden"> {user.name}</span>
+        </a>
+        <ConfirmButton
+          label={text.remove}
+          name={user.name}
+          question={text.removeQuestion(user.name)}
+          onConfirm={async () => {
+            await deleteUser(user.id);
+            onChanged();
+          }}
+        />
+        <ConfirmButton
+          label={text.erase}
+          name={user.name}
+          question={text.eraseQuestion(user.name)}
+          onConfirm={async () => {
+            await eraseUser(user.id);
+            onChanged();
+          }}
+        />
+      </div>
+      <Failure error={error} />
+      {shown === "limits" && <LimitsForm path={`users/${id}/limits`} />}
+      {shown === "team" && (
+        <form
+          class="actions"
+          onSubmit={(event) => {
+            event.preventDefault();
+            const data = new FormData(event.currentTarget as HTMLFormElement);
+            const team = String(data.get("team") ?? "").trim();
+            void run(async () => {
+              await moveUser(user.id, team === "" ? null : team);
+              setShown("");
+              onChanged();
+            });
+          }}
+        >
+          <label>
+            {text.moveTo}
+            <input name="team" autocomplete="off" defaultValue={user.team ?? ""} />
+          </label>
+          <button>{words.people.keys.save}</button>
+        </form>
+      )}
+    </article>
+  );
+}
