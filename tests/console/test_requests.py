@@ -59,7 +59,7 @@ async def test_everyones_requests_need_the_admin_key(browser, used_gateway, new_
     other = await new_caller()
     async with opened(browser, other, "/console/requests", alone=True) as page:
         await expect(page.get_by_text("No requests yet")).to_be_visible()
-        await page.get_by_role("button", name="Everyone’s").click()
+        await page.get_by_role("button", name="Everyone").click()
         await expect(page.get_by_label("Admin key")).to_be_visible()
     path = "/console/requests?scope=everyone&min_cost=0.2"
     async with opened_by_administrator(browser, other, path, alone=True) as page:
