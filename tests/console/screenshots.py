@@ -16,11 +16,12 @@ from tests.waiting import until
 TARGET = Path("docs/images")
 WIDTH, HEIGHT = 1280, 760
 # So that the picture has the page from its top to its end.
-HEIGHTS = {"playground": 820}
+HEIGHTS = {"playground": 820, "overview": 1000}
 ADMIN_KEY = make_admin_key(bytes(32))
 SECTIONS = {
     "admin": {"key_sha256": hash_admin_key(ADMIN_KEY).hex()},
     "usage": {"write_every_s": 0.05},
+    "request_log": {"enabled": True, "bodies": True, "write_every_s": 0.05},
     "models": [
         {
             "name": name,
@@ -53,7 +54,10 @@ async def take_all() -> None:
             )
             await context.add_cookies([await session_cookie(gateway, ADMIN_KEY)])
             page = await context.new_page()
-            for take in (playground, chats, files, memory, documents, operations):
+            for take in (
+                *(playground, chats, files, memory, documents),
+                *(overview, requests, people),
+            ):
                 height = HEIGHTS.get(take.__name__, HEIGHT)
                 await page.set_viewport_size({"width": WIDTH, "height": height})
                 await take(page)
@@ -79,6 +83,7 @@ async def use(gateway: Gateway) -> None:
         body = {"metadata": {"title": title, "model": "fast"}, "items": []}
         await post(gateway, "/beta/v1/conversations", body)
 
+    await limit(gateway, "tester", {"spend_per_month": "0.1", "requests_per_minute": 60})
     editor = await Editor.create(gateway, "On tides")
     await editor.insert_everything()
 
@@ -89,6 +94,17 @@ async def use(gateway: Gateway) -> None:
             return sum(row["requests"] for row in (await answer.json())["data"]) >= 8
 
     await until(is_recorded, every_s=0.05)
+
+
+async def limit(gateway: Gateway, name: str, limits: dict[str, object]) -> None:
+    """Limit a user."""
+    headers = {"Authorization": f"Bearer {ADMIN_KEY}"}
+    users = f"{gateway.url}/admin/v1/users"
+    async with gateway.http.get(users, params={"name": name}, headers=headers) as answer:
+        [user] = (await answer.json())["data"]
+    address = f"{users}/{user['id']}/limits"
+    async with gateway.http.put(address, json=limits, headers=headers) as answer:
+        assert answer.status == 200, await answer.text()
 
 
 def chat(model: str, text: str) -> dict[str, object]:
@@ -143,12 +159,25 @@ async def documents(page: Page) -> None:
     await expect(page.locator(".katex").first).to_be_visible()
 
 
-async def operations(page: Page) -> None:
-    """Show providers and activity."""
-    await page.goto("/console/operations")
+async def overview(page: Page) -> None:
+    """Show spending, limits and activity of all users."""
+    await page.goto("/console/overview?scope=everyone")
     await expect(page.locator("canvas").first).to_be_visible()
-    heading = page.get_by_role("heading", name="Activity")
-    await heading.evaluate("heading => heading.scrollIntoView()")
+    await expect(page.get_by_role("list", name="Limits and budgets")).to_be_visible()
+
+
+async def requests(page: Page) -> None:
+    """Show one request."""
+    await page.goto("/console/requests?scope=everyone")
+    await page.locator("tbody tr").first.get_by_role("link").click()
+    await expect(page.get_by_role("list", name="What happened")).to_be_visible()
+
+
+async def people(page: Page) -> None:
+    """Show keys and the limits of one."""
+    await page.goto("/console/people")
+    await page.get_by_role("button", name="Limits").nth(1).click()
+    await expect(page.get_by_role("form", name="Limits", exact=True)).to_be_visible()
 
 
 if __name__ == "__main__":

@@ -102,7 +102,7 @@ async def test_users_and_teams_are_made_moved_and_deleted(people: Page, used_gat
     form = people.get_by_role("form", name="Add user")
     await form.get_by_label("Name").fill("hedy")
     await form.get_by_role("button", name="Add user").click()
-    await people.get_by_label("Find a user by name").fill("hedy")
+    await people.get_by_role("searchbox", name="Find a user by name").fill("hedy")
     await people.keyboard.press("Enter")
     user = people.get_by_role("article", name="hedy")
     await user.get_by_role("button", name="Team").click()

@@ -17,8 +17,10 @@ PAGES = {
     "Documents": "/console/documents",
     "Files": "/console/files",
     "Memory": "/console/memory",
-    "Usage": "/console/usage",
-    "Operations": "/console/operations",
+    "Overview": "/console/overview",
+    "Requests": "/console/requests",
+    "People and keys": "/console/people",
+    "Providers": "/console/providers",
 }
 NARROW = {"width": 360, "height": 640}
 
@@ -54,9 +56,9 @@ async def test_narrow_screens_have_a_bar_and_a_menu(browser, gateway):
         await bar.get_by_role("button", name="More").click()
         menu = page.get_by_role("dialog", name="Menu")
         assert await serious_violations(page) == []
-        await menu.get_by_role("link", name="Usage").click()
+        await menu.get_by_role("link", name="Overview").click()
         await expect(menu).to_have_count(0)
-        await expect(page.get_by_role("heading", name="Usage", level=1)).to_be_visible()
+        await expect(page.get_by_role("heading", name="Overview", level=1)).to_be_visible()
 
 
 async def test_a_theme_is_chosen_for_all_tabs(browser, gateway):
@@ -78,10 +80,10 @@ async def test_the_palette_and_the_keys_open_by_keyboard(page):
     palette = page.get_by_role("dialog", name="Go to")
     await expect(palette.get_by_role("option")).not_to_have_count(0)
     assert await serious_violations(page) == []
-    await page.keyboard.type("page usa")
+    await page.keyboard.type("page ove")
     await expect(palette.get_by_role("option")).to_have_count(1)
     await page.keyboard.press("Enter")
-    await expect(page.get_by_role("heading", name="Usage", level=1)).to_be_visible()
+    await expect(page.get_by_role("heading", name="Overview", level=1)).to_be_visible()
     await expect(palette).to_have_count(0)
     await page.keyboard.press("?")
     keys = page.get_by_role("dialog", name="Keyboard shortcuts")

@@ -195,6 +195,7 @@ async def delete_end_user_limits(connection: AsyncConnection, user_id: str) -> i
 
 
 def limits_of_row(row: Row[tuple[object, ...]]) -> UsageLimits:
+    """Return the limits in a row of their table."""
     models, groups = row.allowed_models, row.allowed_model_groups
     return UsageLimits(
         **{name: getattr(row, name) for name in NUMBERS},

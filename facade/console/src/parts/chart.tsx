@@ -82,7 +82,13 @@ export function Chart({
           { ...axis, size: 64, values: (_: uPlot, ticks: number[]) => ticks.map(format) },
         ],
         // Half a step on each side, so that the first and the last point are whole.
-        scales: { x: { range: [...ends] }, y: { range: (_: uPlot, __: number, max: number) => [0, max || 1] } },
+        scales: {
+          x: {
+            range: (_: uPlot, min: number, max: number) =>
+              min <= (times[0] ?? min) && max >= (times.at(-1) ?? max) ? [...ends] : [min, max],
+          },
+          y: { range: (_: uPlot, __: number, max: number) => [0, max || 1] },
+        },
         hooks: {
           setCursor: [
             ({ cursor }) => {
