@@ -251,4 +251,4 @@ envoy: setup ## run the gateway behind a real Envoy on 127.0.0.1:10000
 	@exec $(BIN)/python envoy/run.py
 
 clean: ## remove everything that the other targets created
-	rm -rf $(VENV) .venv-* site $(CONSOLE)/node_modules $(CONSOLE)/dist $(DIST) tests/clients/node_modules $(PROGRAMS)/*/.venv $(PROGRAMS)/*/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-* site $(CONSOLE)/node_modules $(CONSOLE)/dist $(CONSOLE)/gallery $(DIST) tests/clients/node_modules $(PROGRAMS)/*/.venv $(PROGRAMS)/*/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,5 +1,7 @@
 """What a caller has used, what is left of the caller's limits, and the caller's own requests."""
 
+from functools import partial
+
 from facade import credentials
 from facade.dialects import caller_usage
 from facade.dialects.admin import answers, request_log, usage
@@ -10,7 +12,7 @@ from facade.routes.admin.call import rpc_endpoint
 from facade.routes.generation import rpc_metadata
 from gateway.accounts.v1.accounts_pb2 import GetUsageRequest
 
-_OWN = {"prefix": "/beta/v1/usage", "schemas": "Own."}
+_own_endpoint = partial(rpc_endpoint, prefix="/beta/v1/usage", schemas="Own.")
 
 
 async def my_usage(exchange: Exchange) -> Response:
@@ -32,7 +34,7 @@ ENDPOINTS = (
         summary="Get the caller's limits, what is left of them, and the usage",
         answer=Answer("The limits and the usage", [caller_usage.USAGE]),
     ),
-    rpc_endpoint(
+    _own_endpoint(
         "GET",
         "/activity",
         "reportOwnActivity",
@@ -46,9 +48,8 @@ ENDPOINTS = (
         ),
         answer=answers.list_schema(usage.ACTIVITY),
         query=usage.OwnActivityQuery,
-        **_OWN,
     ),
-    rpc_endpoint(
+    _own_endpoint(
         "GET",
         "/requests",
         "listOwnRequests",
@@ -61,9 +62,8 @@ ENDPOINTS = (
         ),
         answer=answers.list_schema(request_log.REQUEST),
         query=request_log.OwnRequestsQuery,
-        **_OWN,
     ),
-    rpc_endpoint(
+    _own_endpoint(
         "GET",
         "/requests/{entry_id}",
         "getOwnRequest",
@@ -73,6 +73,5 @@ ENDPOINTS = (
         request=request_log.get_request,
         render=request_log.render_with_bodies,
         answer=request_log.REQUEST_WITH_BODIES,
-        **_OWN,
     ),
 )

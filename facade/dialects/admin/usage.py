@@ -59,13 +59,9 @@ class UsageQuery(_Filter):
     to_day: _DAY | None = Field(None, description="The last day (UTC).")
 
 
-class OwnActivityQuery(_OwnFilter):
-    """Selects the activity of one user to sum up, and its grouping."""
+class _Interval(bodies.Query):
+    """The interval of the activity."""
 
-    by: Literal["hour", "day", "key", "model", "provider"] = "hour"
-    split_by: Literal["key", "model", "provider"] | None = Field(
-        None, description="Second grouping, within each row; must differ from `by`."
-    )
     since: bodies.QueryTime | None = Field(
         None,
         description="Unix seconds; 24 hours before `until` by default. Its hour counts as a whole.",
@@ -77,12 +73,22 @@ class OwnActivityQuery(_OwnFilter):
     )
 
 
-class ActivityQuery(OwnActivityQuery, _Filter):
+_SPLIT = "Second grouping, within each row; must differ from `by`."
+
+
+class OwnActivityQuery(_Interval, _OwnFilter):
+    """Selects the activity of one user to sum up, and its grouping."""
+
+    by: Literal["hour", "day", "key", "model", "provider"] = "hour"
+    split_by: Literal["key", "model", "provider"] | None = Field(None, description=_SPLIT)
+
+
+class ActivityQuery(_Interval, _Filter):
     """Selects the activity to sum up, and its grouping."""
 
     by: Literal["hour", "day", "user", "team", "key", "model", "provider"] = "hour"
     split_by: Literal["user", "team", "key", "model", "provider"] | None = Field(
-        None, description="Second grouping, within each row; must differ from `by`."
+        None, description=_SPLIT
     )
 
 
@@ -162,7 +168,7 @@ def usage_request(arguments: Arguments) -> usage_pb2.ReportUsageRequest:
 
 def activity_request(arguments: Arguments) -> usage_pb2.ReportActivityRequest:
     """Return the request for a list of activity."""
-    query: OwnActivityQuery = arguments.query
+    query: OwnActivityQuery | ActivityQuery = arguments.query
     split_by = f"USAGE_GROUPING_{(query.split_by or 'unspecified').upper()}"
     return usage_pb2.ReportActivityRequest(
         by=UsageGrouping.Value(f"USAGE_GROUPING_{query.by.upper()}"),

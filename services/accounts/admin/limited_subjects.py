@@ -1,6 +1,7 @@
 """The list of all subjects that have limits in the database, with what is left of these."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from sqlalchemy import ColumnElement, Row, and_, case, or_, select
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
@@ -67,7 +68,7 @@ class LimitedSubjects:
         return subjects, "" if last is None else f"{last.subject_kind}/{last.subject_id}"
 
     async def _states_of(
-        self, connection: AsyncConnection, rows: Sequence[Row]
+        self, connection: AsyncConnection, rows: Sequence[Row[Any]]
     ) -> Mapping[_Subject, Sequence[LimitUsage]]:
         """Return the states of the limits of rows; none for each end user, as they count apart."""
         counted = [row for row in rows if row.subject_kind != SubjectKind.END_USERS]
@@ -107,7 +108,9 @@ def _after(token: str) -> Sequence[ColumnElement[bool]]:
     ]
 
 
-async def _names_of(connection: AsyncConnection, rows: Sequence[Row]) -> Mapping[_Subject, str]:
+async def _names_of(
+    connection: AsyncConnection, rows: Sequence[Row[Any]]
+) -> Mapping[_Subject, str]:
     """Return the names of the subjects of rows that still exist."""
     names: dict[_Subject, str] = {}
     for kind, (key, name) in _NAMES.items():
@@ -119,7 +122,7 @@ async def _names_of(connection: AsyncConnection, rows: Sequence[Row]) -> Mapping
 
 
 def _subject(
-    row: Row, names: Mapping[_Subject, str], states: Mapping[_Subject, Sequence[LimitUsage]]
+    row: Row[Any], names: Mapping[_Subject, str], states: Mapping[_Subject, Sequence[LimitUsage]]
 ) -> LimitedSubject:
     """Return the message of a row; its id is the one that callers know."""
     kind = SubjectKind(row.subject_kind)
