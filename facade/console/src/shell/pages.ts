@@ -20,9 +20,11 @@ const PAGES: readonly PageLink[] = [
   { path: "/console/providers", name: "Providers", icon: "operations" },
 ];
 
+const OF_ADMINISTRATORS = new Set(["/console/people", "/console/providers"]);
+
 /** Return the pages that the role of the person opens. */
 export function openPages(): readonly PageLink[] {
-  return PAGES.filter(({ path }) => path !== "/console/operations" || mayAdminister.value);
+  return PAGES.filter((page) => !OF_ADMINISTRATORS.has(page.path) || mayAdminister.value);
 }
 
 /** Return whether a page is the one of a path, or the page above it. */

@@ -3,7 +3,7 @@ import { json } from "../../api/client";
 import type { NamedLimit } from "../../parts/limit_bars";
 import type { LimitUsage } from "../../parts/limit_states";
 import { type List, call } from "../operations/admin";
-import type { Scope } from "../operations/access";
+import type { Scope } from "../operations/scope";
 
 export interface Latency {
   count: number;

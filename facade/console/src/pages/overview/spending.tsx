@@ -6,7 +6,7 @@ import { useLoaded } from "../../parts/loading";
 import { Tiles } from "../../parts/tiles";
 import { money } from "../../parts/units";
 import { words } from "../../words";
-import type { Scope } from "../operations/access";
+import type { Scope } from "../operations/scope";
 import { getSpending } from "./activity";
 
 // Bars that are shown, of those that are the most used.

@@ -4,7 +4,7 @@ import { useLocation } from "preact-iso";
 import { Segments } from "../../parts/segments";
 import { useTitle } from "../../parts/title";
 import { words } from "../../words";
-import { isAdministrator } from "../operations/access";
+import { isAdministrator } from "../../shell/session";
 import { AdminSignIn } from "../operations/admin_sign_in";
 import { Audit } from "./audit";
 import { Keys } from "./keys";

@@ -1,5 +1,5 @@
 import { useTitle } from "../../parts/title";
-import { isAdministrator } from "../operations/access";
+import { isAdministrator } from "../../shell/session";
 import { AdminSignIn } from "../operations/admin_sign_in";
 import { ProviderHealth } from "../operations/providers";
 

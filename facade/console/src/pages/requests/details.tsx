@@ -12,7 +12,7 @@ import { Tiles } from "../../parts/tiles";
 import { useTitle } from "../../parts/title";
 import { count, duration, money } from "../../parts/units";
 import { words } from "../../words";
-import type { Scope } from "../operations/access";
+import type { Scope } from "../operations/scope";
 import { type LoggedBody, type RequestDetails, getRequest } from "./log";
 import { openInChat, readChat } from "./open_in_chat";
 import { toneOf } from "./table";

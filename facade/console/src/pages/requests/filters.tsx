@@ -2,7 +2,7 @@
 import { useLocation } from "preact-iso";
 
 import { words } from "../../words";
-import type { Scope } from "../operations/access";
+import type { Scope } from "../operations/scope";
 import type { RequestFilter } from "./log";
 
 const { filters } = words.requests;

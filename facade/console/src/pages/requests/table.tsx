@@ -2,7 +2,7 @@
 import { Status, type Tone } from "../../parts/status";
 import { count, duration, money } from "../../parts/units";
 import { words } from "../../words";
-import type { Scope } from "../operations/access";
+import type { Scope } from "../operations/scope";
 import type { LoggedRequest } from "./log";
 
 const { columns } = words.requests;

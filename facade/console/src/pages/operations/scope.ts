@@ -1,0 +1,2 @@
+/** Whose requests and usage a page shows. */
+export type Scope = "mine" | "everyone";
