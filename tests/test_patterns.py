@@ -16,7 +16,7 @@ from tests.thoroughness import is_soak, sampled
 # Expressions that functions compile, and why they are not in the list of `held`.
 COMPILED_IN_FUNCTIONS = {
     "facade/http/router.py:_pattern": "a path of ours: segments, and at most one rest at the end",
-    "services/articles/outline.py:_places": "the escaped text of a search, without repeats",
+    "services/articles/outline.py:_matcher": "an escaped text, or by RE2, which is linear",
     "services/common/text/linear_patterns.py:compile_linear": "accepts linear ones alone",
     "services/envoy/process.py:gauge": "a name of ours, on Envoy's own statistics",
     "services/inference/pricing/price_list.py:_patterns": "of the price list in the package",

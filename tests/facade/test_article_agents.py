@@ -1,5 +1,7 @@
 """What editors and agents ask of documents beyond single edits of blocks."""
 
+import asyncio
+
 import pytest
 import pytest_asyncio
 
@@ -215,12 +217,33 @@ async def test_a_text_is_found_in_all_blocks(editor):
     assert matches["places"][0]["snippet"] == f"…{'x' * 30}Tide{'y' * 30}…"
     matches = await editor.done("doc/find", query="tide", limit=3)
     assert (len(matches["places"]), matches["hasMore"]) == (3, True)
+    matches = await editor.done("doc/find", query=r"^B$|t.de\.$", regex=True)
+    shown = [(place["blockId"], place["offset"]) for place in matches["places"]]
+    assert [at for _, at in shown] == [0, 0] and shown[1][0] == last
+    for expression in ("(a", r"(a)\1", "((a{99}){99}){99}"):
+        refused = await editor.refused("doc/find", query=expression, regex=True)
+        assert (refused[0], refused[1].startswith("/query: ")) == (40003, True)
     # No character has a meaning of its own.
     matches = await editor.done("doc/find", query=".")
     assert [place["blockId"] for place in matches["places"]] == [last]
     for wrong, pointer in (({"query": ""}, "/query"), ({"query": "a", "limit": 501}, "/limit")):
         refused = await editor.refused("doc/find", **wrong)
         assert (refused[0], refused[1].startswith(pointer)) == (40003, True)
+
+
+async def test_a_call_waits_for_a_change_and_others_are_listed(editor):
+    await editor.open_new()
+    [first] = await editor.insert(text("a"))
+    waiting = asyncio.create_task(editor.done("doc/changes", since=1, waitSeconds=30))
+    assert await editor.done("doc/changes", since=1) == {"revision": 1}
+    await editor.done("block/text/append", blockId=first, text="b")
+    assert (await waiting)["changed"] == [first]
+    code, message = await editor.refused("doc/changes", since=1, waitSeconds=31)
+    assert (code, message.startswith("/waitSeconds: ")) == (40003, True)
+    await editor.done("session/create", docId=editor.document, clientId="other")
+    [other, this] = (await editor.done("session/list"))["sessions"]
+    assert (this["this"], this["own"], this["name"]) == (True, True, "tester")
+    assert (other["this"], other["own"], other["clientId"]) == (False, True, "other")
 
 
 async def test_copies_in_one_request_are_bounded(editor):

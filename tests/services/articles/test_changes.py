@@ -1,5 +1,7 @@
 """Changes of a document since a revision, and edits of several blocks at once."""
 
+import asyncio
+
 import orjson
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -41,6 +43,18 @@ async def test_changes_name_new_and_edited_blocks_alone(editors: EditorServices)
     difference = await changes(ada, session_id, 1)
     assert (difference.order, difference.changed) == ([fourth, second, third], [fourth, second])
     assert (await changes(ada, session_id, 2)).changed == [fourth]
+
+
+async def test_a_wait_ends_with_an_edit_of_another_process(editors: EditorServices) -> None:
+    await editors.start()
+    here, there = editors.client(), editors.client(process=1)
+    session_id = await here.begin()
+    [first] = (await here.insert(session_id, "a")).ids
+    asked = {"session_id": session_id, "since": 1, "wait_seconds": 30}
+    waiting = asyncio.create_task(here.call("ReadChanges", **asked))
+    await here.call("ReadOutline", session_id=session_id)
+    await there.edit(session_id, "append_text", block_id=first, text="!")
+    assert list((await waiting).changes.changed) == [first]
 
 
 async def test_edits_of_another_process_are_changes_too(editors: EditorServices) -> None:
