@@ -12,7 +12,7 @@ class BatchMetrics:
         self.tasks = Counter(
             "gateway_batch_tasks",
             "Tasks of batches that this process has begun, by kind: validate, submit (to batch "
-            "services of providers), collect (look at a batch there), run (up to 50 requests) or "
+            "services of providers), collect (look at a batch there), run (up to 200 requests) or "
             "finalize.",
             ["kind"],
             registry=registry,

@@ -223,7 +223,13 @@ class ProviderQueue:
                 select(batches.c.id).where(batches.c.id == task.batch_id).with_for_update()
             )
             await insert_runs(
-                connection, task.batch_id, task.user_id, provider_batch_id, is_left, self._new_id
+                connection,
+                task.batch_id,
+                task.user_id,
+                provider_batch_id,
+                is_left,
+                task.total,
+                self._new_id,
             )
             if provider_batch_id:
                 await connection.execute(

@@ -6,7 +6,7 @@ in this process wakes it.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextvars import Context
 
 from services.batches.execution import Execute
@@ -23,13 +23,14 @@ from services.common.storage.leased_rows import LeaseRenewer, wait_briefly
 
 # Seconds between two looks into the queue.
 _POLL_S = 2.0
-_RUN = (TaskKind.RUN,)
 # Tasks that run no requests, at a time, by group.
 _GROUPS = (
     (TaskKind.VALIDATE, TaskKind.FINALIZE),
     (TaskKind.SUBMIT, TaskKind.COLLECT),
 )
 _OTHERS = 2
+_RUN = (TaskKind.RUN,)
+_KINDS = (*_GROUPS, _RUN)
 # Seconds until a task that has failed is run again, and if its owner has to do something first.
 _AGAIN_S = 5.0
 _OWNER_AGAIN_S = 60.0
@@ -123,7 +124,7 @@ class BatchRunner:
         while True:
             self._woken.clear()
             try:
-                while await self._queue.has_free() and await self._claim():
+                while any(free := await self._queue.free(_KINDS)) and await self._claim(free):
                     pass
             except GatewayError as error:
                 log.warning("no tasks of batches could be claimed", extra={"error": error.message})
@@ -131,13 +132,20 @@ class BatchRunner:
                 log.exception("no tasks of batches could be claimed")
             await wait_briefly(self._woken, self._poll_every_s)
 
-    async def _claim(self) -> bool:
-        """Claim a task and start it; return whether there was one."""
-        for kinds, running in zip(_GROUPS, self._others, strict=True):
+    async def _claim(self, free: Sequence[bool]) -> bool:
+        """Claim a task and start it; return whether there was one.
+
+        Args:
+            free: whether there are tasks of each of `_KINDS`.
+        """
+        *others, has_runs = free
+        for kinds, running, is_free in zip(_GROUPS, self._others, others, strict=True):
+            if not is_free:
+                continue
             if len(running) < _OTHERS and (task := await self._queue.claim(kinds)):
                 self._start(task, self._run_other(task), running)
                 return True
-        if not self._slots.has_room:
+        if not (has_runs and self._slots.has_room):
             return False
         # First those of users who have none here, so that nobody waits for the batches of another.
         task = await self._queue.claim(_RUN, list(self._slots.users))

@@ -16,6 +16,7 @@ from sqlalchemy import (
     and_,
     case,
     delete,
+    exists,
     func,
     insert,
     literal,
@@ -39,7 +40,7 @@ from services.common.storage.leased_rows import LeasedRows, holder_prefix, is_he
 
 _HOLDER = "batch"
 # Bodies of more bytes are read when their requests are run.
-SMALL = 64 << 10
+SMALL = 16 << 10
 _FREE = {"holder": "", "ends_at_ms": 0}
 _INSERT_RESULT = insert(batch_results)
 _INSERT_REQUEST = insert(batch_requests)
@@ -152,11 +153,12 @@ class TaskQueue:
         if processes:
             processes.on_death.append(self.release_of_process)
 
-    async def has_free(self) -> bool:
-        """Return whether there is a task that can be claimed."""
-        query = select(batch_tasks.c.id).where(self._is_claimable()).limit(1)
+    async def free(self, groups: Sequence[Collection[TaskKind]]) -> Sequence[bool]:
+        """Return for each group of kinds whether there is a task that can be claimed."""
+        claimable, kind = self._is_claimable(), batch_tasks.c.kind
+        query = select(*[exists().where(claimable, kind.in_(kinds)) for kinds in groups])
         async with reading_once(self._engine) as connection:
-            return (await connection.execute(query)).one_or_none() is not None
+            return tuple((await connection.execute(query)).one())
 
     async def state(self) -> QueueState:
         """Return the state of the queue."""
@@ -167,8 +169,7 @@ class TaskQueue:
             .where(self._rows.has_expired(), batch_tasks.c.kind != TaskKind.COLLECT)
         )
         async with reading_once(self._engine) as connection:
-            count, oldest_ms = (await connection.execute(query)).one()
-        return QueueState(count, oldest_ms)
+            return QueueState(*(await connection.execute(query)).one())
 
     async def claim(
         self, kinds: Collection[TaskKind], except_users: Collection[str] = ()

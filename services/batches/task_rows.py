@@ -10,9 +10,12 @@ from services.batches.tables import batch_requests, batch_tasks, batches
 from services.common import ids
 from services.common.storage.database import execute_many
 
-# Requests of a task: few enough to be run again after the death of a worker, and enough that
-# claiming them costs next to nothing.
+# Requests of a task at least, and at most: few enough that all workers have some of a batch, and
+# enough that claiming them costs next to nothing.
 TASK_SIZE = 50
+_MAX_TASK_SIZE = 200
+# Tasks of a batch that is large enough.
+_TASKS = 20
 # Requests of a task that submits them to providers.
 SUBMITTED_SIZE = 5_000
 # In place of a provider batch's id: the gateway's own workers run the requests.
@@ -42,7 +45,9 @@ async def insert_tasks(
     submits: bool,
 ) -> None:
     """Insert the tasks that submit the requests of a batch to providers, or run them."""
-    kind, size = (TaskKind.SUBMIT, SUBMITTED_SIZE) if submits else (TaskKind.RUN, TASK_SIZE)
+    kind, size = (TaskKind.RUN, _run_size(total))
+    if submits:
+        kind, size = TaskKind.SUBMIT, SUBMITTED_SIZE
     rows = [
         _row(batch_id, user_id, kind, first, min(size, total - first), new_id)
         for first in range(0, total, size)
@@ -56,14 +61,15 @@ async def insert_runs(
     user_id: str,
     provider_batch_id: str,
     which: ColumnElement[bool],
+    total: int,
     new_id: ids.IdGenerator,
 ) -> None:
     """Insert tasks that run the requests which `which` selects, all of one provider batch."""
-    number = batch_requests.c.number
-    query = select(number - number % TASK_SIZE).where(which).distinct()
+    number, size = batch_requests.c.number, _run_size(total)
+    query = select(number - number % size).where(which).distinct()
     starts: Iterable[int] = sorted((await connection.scalars(query)).all())
     rows = [
-        _row(batch_id, user_id, TaskKind.RUN, first, TASK_SIZE, new_id, provider_batch_id)
+        _row(batch_id, user_id, TaskKind.RUN, first, size, new_id, provider_batch_id)
         for first in starts
     ]
     if rows:
@@ -130,6 +136,11 @@ async def set_finalizing(
     change = update(batches).where(which).values(state=State.FINALIZING, finalizing_at_ms=now_ms)
     if (await connection.execute(change)).rowcount:
         await insert_task(connection, batch_id, user_id, TaskKind.FINALIZE, new_id)
+
+
+def _run_size(total: int) -> int:
+    """Return the requests of a task that runs some of a batch."""
+    return min(_MAX_TASK_SIZE, max(TASK_SIZE, total // _TASKS))
 
 
 def _row(

@@ -55,6 +55,6 @@ class Batches(Section):
     lease_s: Annotated[float, Field(ge=1)] = setting(
         30,
         "time after which other workers run the requests of a worker that has died on another "
-        "machine; at most 50 requests and 2 seconds of their results",
+        "machine; at most 200 requests and 2 seconds of their results",
         seen="nothing",
     )
