@@ -14,7 +14,7 @@ async def test_a_new_user_is_told_what_to_do(browser, new_caller):
     async with opened(browser, await new_caller(), "/console/overview", alone=True) as page:
         await expect(page.get_by_text("There were no requests in this time")).to_be_visible()
         await expect(page.get_by_text("has a limit")).to_be_visible()
-        await expect(page.get_by_label("By")).not_to_contain_text("User")
+        await expect(page.get_by_role("combobox", name="By", exact=True)).not_to_contain_text("User")
 
 
 async def test_activity_is_charted_zoomed_and_saved(browser, used_gateway):
@@ -51,7 +51,7 @@ async def test_activity_is_charted_zoomed_and_saved(browser, used_gateway):
         assert set(rows[0].split(",")[1:]) == {"dear", "broken"}
         assert sum(int(value) for row in rows[1:] for value in row.split(",")[1:]) == 3
 
-        await page.get_by_label("By", exact=True).select_option("user")
+        await page.get_by_role("combobox", name="By", exact=True).select_option("user")
         await expect(requests.get_by_role("button", name="tester")).to_be_visible()
         await page.get_by_role("button", name="30 days").click()
         await expect(requests.locator("canvas")).to_be_visible()
