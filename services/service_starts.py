@@ -79,8 +79,8 @@ from services.inference.files import FileStoreReader
 from services.inference.limits.label_limits import LabelLimits
 from services.inference.limits.limiter import Limiter
 from services.inference.memory.turn_client import TurnClient
-from services.inference.provider_batches import ProviderBatches
 from services.inference.memory.vector_stores import VectorStoreClient
+from services.inference.provider_batches import ProviderBatches
 from services.inference.provider_states import servicer as provider_states
 from services.inference.provider_states.servicer import ProviderStates
 from services.inference.provider_states.shared_folder import SharedFolder

@@ -347,6 +347,7 @@ CREATE TABLE memory_archives (
 	owner_id VARCHAR(64) NOT NULL,
 	turns BIGINT NOT NULL,
 	terms BIGINT NOT NULL,
+	epoch BIGINT NOT NULL,
 	CONSTRAINT pk_memory_archives PRIMARY KEY (entity_id)
 );
 CREATE TABLE memory_archive_turns (
@@ -1040,6 +1041,51 @@ CREATE TABLE provider_batches (
 	CONSTRAINT pk_provider_batches PRIMARY KEY (id),
 	CONSTRAINT fk_provider_batches_batch_id FOREIGN KEY(batch_id) REFERENCES batches (id)
 );
+CREATE TABLE vector_stores (
+	id VARCHAR(64) NOT NULL,
+	user_id VARCHAR(64) NOT NULL,
+	name VARCHAR(256) NOT NULL,
+	description VARCHAR(512) NOT NULL,
+	metadata BLOB NOT NULL,
+	expires_after_days INTEGER,
+	created_at_ms BIGINT NOT NULL,
+	last_active_at_ms BIGINT NOT NULL,
+	expires_at_ms BIGINT NOT NULL,
+	next_chunk BIGINT NOT NULL,
+	is_deleted BOOLEAN NOT NULL,
+	CONSTRAINT pk_vector_stores PRIMARY KEY (id)
+);
+CREATE TABLE vector_store_files (
+	id VARCHAR(64) NOT NULL,
+	store_id VARCHAR(64) NOT NULL,
+	user_id VARCHAR(64) NOT NULL,
+	key_id VARCHAR(64) NOT NULL,
+	file_id VARCHAR(64) NOT NULL,
+	batch_id VARCHAR(64) NOT NULL,
+	filename VARCHAR(255) NOT NULL,
+	state SMALLINT NOT NULL,
+	error_code VARCHAR(32) NOT NULL,
+	error_message TEXT NOT NULL,
+	attributes BLOB NOT NULL,
+	max_chunk_tokens INTEGER NOT NULL,
+	overlap_tokens INTEGER NOT NULL,
+	first_chunk BIGINT NOT NULL,
+	chunks INTEGER NOT NULL,
+	"indexed" INTEGER NOT NULL,
+	usage_bytes BIGINT NOT NULL,
+	created_at_ms BIGINT NOT NULL,
+	CONSTRAINT pk_vector_store_files PRIMARY KEY (id),
+	CONSTRAINT uq_vector_store_files_store_id_file_id UNIQUE (store_id, file_id),
+	CONSTRAINT fk_vector_store_files_store_id FOREIGN KEY(store_id) REFERENCES vector_stores (id)
+);
+CREATE TABLE vector_store_batches (
+	id VARCHAR(64) NOT NULL,
+	store_id VARCHAR(64) NOT NULL,
+	is_cancelled BOOLEAN NOT NULL,
+	created_at_ms BIGINT NOT NULL,
+	CONSTRAINT pk_vector_store_batches PRIMARY KEY (id),
+	CONSTRAINT fk_vector_store_batches_store_id FOREIGN KEY(store_id) REFERENCES vector_stores (id)
+);
 CREATE INDEX ix_allowances_ends_at_ms ON allowances (ends_at_ms);
 CREATE INDEX ix_api_keys_prefix ON api_keys (prefix);
 CREATE UNIQUE INDEX ix_api_keys_replaces ON api_keys (replaces);
@@ -1112,3 +1158,9 @@ CREATE INDEX ix_usage_hours_user_id_hour ON usage_hours (user_id, hour);
 CREATE INDEX ix_usage_label_days_label_day ON usage_label_days (label, day);
 CREATE INDEX ix_usage_label_days_user_id_label_day ON usage_label_days (user_id, label, day);
 CREATE INDEX ix_users_team_id ON users (team_id);
+CREATE INDEX ix_vector_store_batches_store_id ON vector_store_batches (store_id);
+CREATE INDEX ix_vector_store_files_batch_id ON vector_store_files (batch_id, id);
+CREATE INDEX ix_vector_store_files_store_id ON vector_store_files (store_id, id);
+CREATE INDEX ix_vector_store_files_user_id ON vector_store_files (user_id);
+CREATE INDEX ix_vector_stores_expires_at_ms ON vector_stores (expires_at_ms);
+CREATE INDEX ix_vector_stores_user_id ON vector_stores (user_id, id);
