@@ -241,7 +241,7 @@ async def test_a_call_waits_for_a_change_and_others_are_listed(editor):
     code, message = await editor.refused("doc/changes", since=1, waitSeconds=31)
     assert (code, message.startswith("/waitSeconds: ")) == (40003, True)
     await editor.done("session/create", docId=editor.document, clientId="other")
-    [other, this] = (await editor.done("session/list"))["sessions"]
+    [this, other] = (await editor.done("session/list"))["sessions"]
     assert (this["this"], this["own"], this["name"]) == (True, True, "tester")
     assert (other["this"], other["own"], other["clientId"]) == (False, True, "other")
 

@@ -2,8 +2,10 @@
 
 import itertools
 import re
+import shutil
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -93,7 +95,8 @@ def document_of(blocks: list[Body]) -> Document:
     return editor.document
 
 
-def converted(document: Document, name: str) -> tuple[Element, ...]:
+def written(document: Document, name: str) -> bytes:
+    """Return a document in a format."""
     chosen = EXPORT_FORMATS[name]
     latex = None
     if name == "latex" and document.numbers():
@@ -107,7 +110,12 @@ def converted(document: Document, name: str) -> tuple[Element, ...]:
         latex=latex,
     )
     tree = tree_of(document, options)
-    content = run(orjson.dumps(tree.root), "json", chosen.writer)
+    return run(orjson.dumps(tree.root), "json", chosen.writer)
+
+
+def converted(document: Document, name: str) -> tuple[Element, ...]:
+    """Return the blocks of a document that was written in a format, and read back."""
+    content = written(document, name)
     content = MACROS + content if name == "latex" else content
     root = orjson.loads(run(content, IMPORT_FORMATS[name], "json"))
     ids = map(str, itertools.count())
@@ -237,6 +245,22 @@ def sample(name: str) -> list[Body]:
 @each_row("name", FORMATS)
 def test_a_document_comes_back(name: str) -> None:
     check(document_of(sample(name)), name)
+
+
+@pytest.mark.soak
+def test_latex_compiles_where_there_is_a_tex(tmp_path: Path) -> None:
+    symbols = {"type": "paragraph", "children": [{"text": "Ω ≤ δ → ∑ x₂ Ж", "bold": True}]}
+    accents = [
+        {"text": "Flüße [a]", "textDecoration": mark} for mark in ("underline", "line-through")
+    ]
+    document = document_of([*sample("latex"), symbols, {"type": "paragraph", "children": accents}])
+    (tmp_path / "paper.tex").write_bytes(written(document, "latex"))
+    for program in filter(shutil.which, ("pdflatex", "xelatex", "lualatex")):
+        command = [program, "-interaction=nonstopmode", "-no-shell-escape", "paper.tex"]
+        for _ in range(2):
+            run = subprocess.run(command, cwd=tmp_path, capture_output=True)
+        assert run.returncode == 0, (program, run.stdout[-2000:])
+        assert b"undefined references" not in run.stdout, program
 
 
 @pytest.mark.soak

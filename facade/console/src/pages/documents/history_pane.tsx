@@ -31,7 +31,7 @@ const OPERATIONS: Record<string, string> = {
   delete: "Deleted a block",
   replace: "Changed a block",
   append: "Added a text",
-  restore: "Brought blocks back",
+  restore: "Changed texts or blocks",
   cite: "Changed citations",
   move: "Moved blocks",
   sequence: "Several edits",
