@@ -171,7 +171,6 @@ def _greek(name: str, *, is_capital: bool, is_final: bool) -> str:
 
 
 def _other_letters(letters: Collection[str]) -> list[str]:
-    fonts = ", ".join(f'"{font}:mode=node;"' for font in _FALLBACK_FONTS)
     cjk = _first_font(_CJK_FONTS, "\\usepackage{xeCJK}\\setCJKmainfont")
     main = _first_font(_WIDE_FONTS, "\\setmainfont")
     return [
@@ -180,10 +179,18 @@ def _other_letters(letters: Collection[str]) -> list[str]:
         "\\DeclareUnicodeCharacter{#2}{{\\tiny[U+#2]}}\\fi}",
         *(f"\\missingletter{{{one}}}{{{ord(one):04X}}}" for one in letters),
         "\\else\\ifLuaTeX",
-        f'\\directlua{{luaotfload.add_fallback("otherletters", {{{fonts}}})}}',
+        # Without one of the fonts, LuaLaTeX loads none.
+        "\\newcommand{\\otherfonts}{}",
+        *(
+            f'\\IfFontExistsTF{{{font}}}{{\\edef\\otherfonts{{\\otherfonts"{font}:mode=node;",}}}}{{}}'
+            for font in _FALLBACK_FONTS
+        ),
+        "\\ifx\\otherfonts\\empty\\else",
+        '\\directlua{luaotfload.add_fallback("otherletters", {\\otherfonts})}',
         "\\setmainfont{Latin Modern Roman}[RawFeature={fallback=otherletters}]",
         "\\setsansfont{Latin Modern Sans}[RawFeature={fallback=otherletters}]",
         "\\setmonofont{Latin Modern Mono}[RawFeature={fallback=otherletters}]",
+        "\\fi",
         "\\else",
         *([cjk] if any(map(_is_cjk, letters)) else []),
         *([main] if not all(map(_is_cjk, letters)) else []),
