@@ -89,6 +89,7 @@ class Worlds(Hosts):
         read: the answers that were read, in order.
         dies_at: the number of the answer at which the worker dies that reads it.
         admits: how many requests the limits of the user admit.
+        keeps_every: one of so many requests is left to the gateway's own workers; 0 for none.
     """
 
     def __init__(self, engine: AsyncEngine) -> None:
@@ -100,11 +101,14 @@ class Worlds(Hosts):
         self.read: list[bytes] = []
         self.dies_at = -1
         self.admits = SIZE
+        self.keeps_every = 0
 
     async def render(self, call: BatchCall) -> RenderedCall | None:
         if not self.admits:
             raise GatewayError(errors_pb2.REASON_RATE_LIMITED, "too many", retry_after_s=90)
         self.admits -= 1
+        if self.keeps_every and not self.admits % self.keeps_every:
+            return None
         return RenderedCall("openai", "m", PATH, (), call.body)
 
     async def execute(self, call: BatchCall) -> InternalResponse:
@@ -214,3 +218,15 @@ async def test_a_cancelled_batch_ends_at_its_provider(engine: AsyncEngine) -> No
     async with reading_once(engine) as connection:
         query = select(batch_requests.c.provider_batch_id).distinct()
         assert len((await connection.execute(query)).all()) == 1
+
+
+async def test_own_workers_run_what_is_left_to_them(engine: AsyncEngine) -> None:
+    hosts = Worlds(engine)
+    hosts.keeps_every = 40
+    await hosts.create(SIZE, BODY)
+    await hosts.submitting(hosts.first).run(await taken(hosts.first, TaskKind.SUBMIT))
+    numbers: list[int] = []
+    while (task := await hosts.first.claim([TaskKind.RUN])) is not None:
+        numbers += [request.number for request in task.requests]
+    assert numbers == [39, 79, 119]
+    assert [len(requests) for _, requests in hosts.provider.created.values()] == [SIZE - 3]
