@@ -143,6 +143,11 @@ class InteractionStream:
 
     Args:
         response: encodes them as a response.
+
+    Attributes:
+        format: the format of the stream.
+        route: the model that serves the answer, once known.
+        usage: token usage so far.
     """
 
     format: StreamFormat = DATA_ALONE
@@ -150,24 +155,16 @@ class InteractionStream:
     def __init__(self, response: responses.ResponseStream) -> None:
         self._response = response
         self._events = InteractionEvents()
-
-    @property
-    def route(self) -> RouteInfo:
-        """The model that serves the answer, once known."""
-        return self._response.route
-
-    @property
-    def usage(self) -> Usage:
-        """Token usage so far."""
-        return self._response.usage
+        self.route = RouteInfo()
+        self.usage = Usage()
 
     def encode(self, events: Sequence[Event]) -> bytes:
         """Return the bytes of a batch of events, possibly none."""
-        return self._events.translate(self._response.encode(events))
+        return self._translated(self._response.encode(events))
 
     def finish(self) -> bytes:
         """Return the end of a complete answer."""
-        return self._events.translate(self._response.finish()) + _END
+        return self._translated(self._response.finish()) + _END
 
     def keepalive(self) -> bytes:
         """Return a comment, which clients ignore."""
@@ -175,7 +172,11 @@ class InteractionStream:
 
     def error(self, error: GatewayError) -> bytes:
         """Return the end of an interrupted answer."""
-        return self._events.translate(self._response.error(error)) + _END
+        return self._translated(self._response.error(error)) + _END
+
+    def _translated(self, data: bytes) -> bytes:
+        self.route, self.usage = self._response.route, self._response.usage
+        return self._events.translate(data)
 
 
 def replayed(events: bytes, after: int) -> bytes:
