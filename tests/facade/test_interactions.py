@@ -211,6 +211,8 @@ REFUSED: list[tuple[Json, str]] = [
     ({"input": [{"type": "nothing"}, {"content": []}]}, "input[1].type"),
     ({"input": [{"type": "function_call", "name": "f"}]}, "input[0].id"),
     ({"input": [{"type": "user_input", "content": [{"type": "image"}]}]}, "input[0].content[0]"),
+    ({"input": [{"type": "model_output", "content": "text"}]}, "input[0]"),
+    ({"tools": [{"google_search": 5}]}, "tools[0]"),
     ({"generation_config": {"tool_choice": "some"}}, "generation_config.tool_choice"),
     ({"generation_config": {"max_output_tokens": 0}}, "generation_config.max_output_tokens"),
     ({"previous_interaction_id": "resp_none"}, "previous_interaction_id"),

@@ -4,7 +4,8 @@ An input is a text, a content, a list of contents, or a list of steps. The items
 which `steps` made the steps of an answer.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 
 from facade.dialects.gemini.file_names import file_id_of
@@ -29,6 +30,23 @@ _MEMBERS: Final = {
 }
 
 
+# Exceptions that values of wrong types cause in the translation.
+_MALFORMED: Final = (AttributeError, LookupError, TypeError)
+
+
+@contextmanager
+def naming(path: str) -> Iterator[None]:
+    """Report a value of a wrong type, which the wire type leaves open, as invalid.
+
+    Raises:
+        GatewayError: invalid, naming the step or the tool at `path`.
+    """
+    try:
+        yield
+    except _MALFORMED:
+        raise invalid(path, f"{path}: has a field of a wrong type") from None
+
+
 class InputReader:
     """Translates the input of one interaction.
 
@@ -50,8 +68,13 @@ class InputReader:
         if isinstance(value, str):
             return value
         if isinstance(value, dict):
-            return [_message("user", [self._content(value, "input")])]
-        return [item for index, one in enumerate(value) for item in self._item(one, index)]
+            with naming("input"):
+                return [_message("user", [self._content(value, "input")])]
+        items: list[Json] = []
+        for index, step in enumerate(value):
+            with naming(f"input[{index}]"):
+                items += self._item(step, index)
+        return items
 
     def _item(self, step: Json, index: int) -> list[Json]:
         path = f"input[{index}]"

@@ -9,7 +9,7 @@ from facade.dialects import responses
 from facade.dialects.extensions import EXTENSION_FIELDS
 from facade.dialects.field_types import given_values
 from facade.dialects.interactions.errors import interaction_error
-from facade.dialects.interactions.items import InputReader
+from facade.dialects.interactions.items import InputReader, naming
 from facade.dialects.interactions.paths import CONFIG
 from facade.dialects.interactions.types import InteractionBody
 from facade.dialects.parsed_request import ParsedRequest
@@ -147,22 +147,22 @@ class _Translation:
         if reasoning:
             body["reasoning"] = reasoning
         if (choice := config.get("tool_choice")) is not None:
-            body["tool_choice"] = _choice(choice)
+            with naming(f"{CONFIG}.tool_choice"):
+                body["tool_choice"] = _choice(choice)
         for name, value in config.items():
             if name not in _CONFIG_FIELDS and value is not None:
                 self.dropped[f"{CONFIG}.{name}"] = None
 
     def _add_tools(self, tools: Sequence[Json]) -> None:
         made = []
-        for index, tool in enumerate(tools):
+        for index, given in enumerate(tools):
             path = f"tools[{index}]"
-            if "type" not in tool and len(tool) == 1:  # the form of `generateContent`
-                (name, fields), *_ = tool.items()
-                tool = {**(fields or {}), "type": name}
-            if tool.get("type") == "url_context":
-                self.pages.append(path)
-                continue
-            made.append(self._tool(tool, path))
+            with naming(path):
+                tool = _typed(given)
+                if tool.get("type") == "url_context":
+                    self.pages.append(path)
+                    continue
+                made.append(self._tool(tool, path))
             self.tool_paths.append(path)
         if made:
             self.body["tools"] = made
@@ -240,6 +240,14 @@ class _Translation:
                 path = f"fallback_config.steps[{index}].{_PARAMETERS}"
                 raise invalid(path, f"{path}: not supported on this endpoint; omit it")
         self.body |= own
+
+
+def _typed(tool: Json) -> Json:
+    """Return a tool with its type, also one in the form of `generateContent`."""
+    if "type" in tool or len(tool) != 1:
+        return tool
+    (name, fields), *_ = tool.items()
+    return {**(fields or {}), "type": name}
 
 
 def _choice(choice: str | Json) -> str | Json:
