@@ -129,6 +129,20 @@ def files(model: str) -> None:
         GOOGLE.files.delete(name=file.name)
 
 
+def interactions(model: str) -> None:
+    first = GOOGLE.interactions.create(model=model, input="I am Ada.")
+    recited = GOOGLE.interactions.create(
+        model=model, input="sandbox: recite", previous_interaction_id=first.id
+    )
+    assert "I am Ada." in recited.output_text, recited
+    text = ""
+    for event in GOOGLE.interactions.create(model=model, input="hello there", stream=True):
+        if event.event_type == "step.delta" and event.delta.type == "text":
+            text += event.delta.text
+    assert "hello there" in text, text
+    GOOGLE.interactions.delete(id=first.id)
+
+
 def listed(model: str) -> None:
     names = [one.name for one in GOOGLE.models.list(config={"page_size": 5})]
     assert f"models/{model}" in names and len(names) > 5, names
@@ -156,7 +170,16 @@ def embeddings(model: str) -> None:
 
 run_all(
     {
-        (whole, streamed, asynchronous, chat, functions, forced_functions, schema): OF_RESPONSES,
+        (
+            whole,
+            streamed,
+            asynchronous,
+            chat,
+            functions,
+            forced_functions,
+            schema,
+            interactions,
+        ): OF_RESPONSES,
         (counts, files, listed, wrong): OF_RESPONSES[:4],
         (embeddings,): EMBEDDING,
     }
