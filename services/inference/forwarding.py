@@ -23,6 +23,7 @@ from services.inference.limits.fees import Fees
 from services.inference.limits.reservation import Demand
 from services.inference.offload import mark_large
 from services.inference.plans.plan import Plan, Step
+from services.inference.pricing.pieces import pieces_of
 from services.inference.providers.base import Call, ForwardCall, Forwards, Provider
 from services.inference.request.estimate import estimate_forwarded
 from services.inference.run.engine import Engine
@@ -103,7 +104,8 @@ def demand_of(engine: Engine, request: ForwardRequest, fees: Fees | None) -> Dem
     """
     routed, plan = _routed(engine, request)
     generates = request.operation not in _GENERATES_NOTHING
-    return Demand(plan, routed, fees, engine.routes.costs, generates=generates)
+    costs, pieces = engine.routes.costs, pieces_of(request)
+    return Demand(plan, routed, fees, costs, generates=generates, pieces=pieces)
 
 
 def _routed(engine: Engine, request: ForwardRequest) -> tuple[GenerateRequest, Plan]:

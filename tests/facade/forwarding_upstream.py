@@ -122,6 +122,8 @@ class ForwardingUpstream:
         if path.startswith("/images/"):
             if is_streamed:
                 return await self._events(request, IMAGE_EVENTS)
+            if body["model"] == "dall-e-3":  # it reports no tokens
+                return _json({"created": 1, "data": [{"b64_json": PICTURE}] * int(body["n"])})
             return _json({"created": 1, "data": [{"b64_json": PICTURE}], "usage": IMAGE_USAGE})
         if path == "/audio/speech":
             return await self._stream(request, "audio/wav", [WAVE[:100], WAVE[100:]])

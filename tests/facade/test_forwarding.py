@@ -23,18 +23,22 @@ from tests.facade.forwarding_upstream import (
 )
 from tests.gateway_in_process import Gateway, running_gateway
 from tests.limited_callers import ask, limited_gateways
+from tests.services.media.conversion.test_speech import BEGINNING, BEGINNING_S, recording
 from tests.waiting import until
 
 ADMIN_KEY = make_admin_key(bytes(32))
 PRICES = {
     "painter": {"price": {"input": 1, "input_image": 2, "output_image": 10}},
     "writer": {"price": {"audio_hour": 36}},
+    "drawer": {"price": {"image": 0.04}},
+    "speaker": {"price": {"character": 15}},
 }
 MODELS = [
     {"name": name, "provider": "openai", "upstream": upstream, **PRICES.get(name, {})}
     for name, upstream in (
         ("painter", "gpt-image-1"),
         ("spare-painter", "gpt-image-2"),
+        ("drawer", "dall-e-3"),
         ("speaker", "tts-1"),
         ("writer", "whisper-1"),
         ("omni-moderation-latest", "omni-moderation-latest"),
@@ -153,6 +157,43 @@ async def test_the_sdk_transcribes_in_every_form(tmp_path):
     assert {body["model"] for body in upstream.bodies} == {"whisper-1"}
 
 
+async def test_the_embedded_engine_transcribes(tmp_path):
+    name = "embedded/moonshine-tiny-en"
+    spoken = ("talk.wav", recording("WAV", BEGINNING_S), "audio/wav")
+    async with served(tmp_path) as (_, upstream, client):
+        create = client.audio.transcriptions.with_raw_response.create
+        raw = await create(model=name, file=spoken, prompt="Dickens", language="en")
+        text = await client.audio.transcriptions.create(
+            model=name, file=spoken, response_format="text"
+        )
+        events = [
+            event
+            async for event in await client.audio.transcriptions.create(
+                model=name, file=spoken, stream=True
+            )
+        ]
+        refused = {}
+        for fields in (
+            {"response_format": "srt"},
+            {"language": "de"},
+            {"include": ["logprobs"]},
+            {"file": ("a.wav", b"no sound")},
+        ):
+            with pytest.raises(openai.BadRequestError) as failed:
+                await create(**{"model": name, "file": spoken, **fields})
+            refused[next(iter(fields))] = failed.value.param
+        with pytest.raises(openai.BadRequestError, match="use /audio/transcriptions"):
+            await client.audio.speech.create(model=name, input="Hi", voice="alloy")
+    assert raw.parse().text.startswith(BEGINNING)
+    assert raw.headers["x-gateway-dropped"] == "prompt"
+    assert str(text).startswith(BEGINNING)
+    assert events[-1].type == "transcript.text.done" and events[-1].text.startswith(BEGINNING)
+    assert "".join(event.delta for event in events[:-1]) == events[-1].text
+    names = ("response_format", "language", "file")
+    assert refused == {"include": "include[]", **{one: one for one in names}}
+    assert upstream.bodies == []
+
+
 async def test_documents_are_reranked(tmp_path):
     body = {"model": "sorter", "query": "dogs", "documents": ["a cat", "a dog"], "later": [1]}
     async with served(tmp_path) as (gateway, upstream, _):
@@ -174,8 +215,12 @@ async def test_usage_and_cost_are_recorded(tmp_path):
         async for _ in await client.images.generate(model="painter", prompt="a dog", stream=True):
             pass
         await client.audio.transcriptions.create(model="writer", file=("a.wav", WAVE))
-        rows = await usage_of(gateway, 3)
+        await client.images.generate(model="drawer", prompt="a dog", n=3)
+        await client.audio.speech.create(model="speaker", input="Grüße!", voice="alloy")
+        rows = await usage_of(gateway, 5)
     images, audio = rows["painter"], rows["writer"]
+    assert float(rows["drawer"]["cost"]) == pytest.approx(3 * 0.04)
+    assert float(rows["speaker"]["cost"]) == pytest.approx(6 * 15 / 1e6)
     assert images["requests"] == 2
     assert (images["input_tokens"], images["output_tokens"]) == (100, 120)
     # 10 tokens of text, 40 of images and 60 of an image that was made, twice.

@@ -53,7 +53,8 @@ class Price(Section):
     """The price of a model in US dollars, as a number or as text.
 
     Prices are per million tokens; `web_search` and `request` are per thousand, `audio_hour` is per
-    hour. A missing price defaults to that of the more general kind: `cached_input` to `input`, and
+    hour, `image` per image that is made, and `character` per million characters that are spoken. A
+    missing price defaults to that of the more general kind: `cached_input` to `input`, and
     so on.
     """
 
@@ -74,6 +75,8 @@ class Price(Section):
     web_search: Dollars | None = None
     request: Dollars | None = None
     audio_hour: Dollars | None = None
+    image: Dollars | None = None
+    character: Dollars | None = None
 
 
 # An amount of calls or tokens.
@@ -377,7 +380,8 @@ class Model(Section):
         "dollars per million tokens; also cache_write, cache_write_1h, reasoning, "
         "input_audio, input_image, input_video, cached_audio, cached_image, output_audio, "
         "output_image, output_video; web_search and request per thousand, audio_hour per "
-        "hour; default: the published price, if known",
+        "hour, image per image, character per million characters; default: the published "
+        "price, if known",
         example={"input": 0.15, "output": "0.6", "cached_input": 0.075},
     )
 

@@ -5,6 +5,7 @@ without one the model's limit, for each of its answers. Of the models of its pla
 reserves most counts, since nearly always one of them answers.
 """
 
+from types import MappingProxyType
 from typing import Final, Protocol
 
 from gateway.errors.v1 import errors_pb2
@@ -15,7 +16,7 @@ from services.inference.allowances.needs import Reservation
 from services.inference.limits.fees import Fees, fees_of
 from services.inference.limits.input_tokens import most_input_tokens
 from services.inference.plans.plan import Plan, Step
-from services.inference.pricing.price import MostUsage
+from services.inference.pricing.price import Counts, MostUsage
 from services.inference.providers.base import Target
 
 # The output of a model whose limit is not known: `max_output_tokens` of [[models]] sets it.
@@ -23,6 +24,7 @@ UNKNOWN_OUTPUT: Final = 32_768
 # No provider bills more input tokens, unless the model's context window is known to be larger.
 _LARGEST_CONTEXT: Final = 1 << 20
 _BUDGET: Final = "the caller has a budget"
+_NO_PIECES: Final[Counts] = MappingProxyType({})
 
 
 class Prices(Protocol):
@@ -47,10 +49,11 @@ class Demand:
         is_native: whether a model's provider has the dialect of the request. Others are not sent
             the fields and tools that may have fees.
         translates_searches: whether such a provider may search with a tool of its own.
+        pieces: the images or characters of its answer, by unit.
     """
 
     __slots__ = (
-        *("_fees", "_generates", "_is_native", "_plan", "_prices", "_request"),
+        *("_fees", "_generates", "_is_native", "_pieces", "_plan", "_prices", "_request"),
         "_translates_searches",
     )
 
@@ -64,6 +67,7 @@ class Demand:
         generates: bool = True,
         is_native: bool = True,
         translates_searches: bool = False,
+        pieces: Counts = _NO_PIECES,
     ) -> None:
         self._plan = plan
         self._request = request
@@ -72,6 +76,7 @@ class Demand:
         self._fees = None if fees is None else self._billed(fees)
         self._prices = prices
         self._generates = generates
+        self._pieces = pieces
 
     def reservation(self, input_tokens: int, output_tokens: int = 0) -> Reservation:
         """Return what the request reserves.
@@ -127,7 +132,8 @@ class Demand:
 
     def _cost(self, step: Step, read: int, written: int, fees: Fees) -> int:
         target = step.target
-        usage = MostUsage(read, written, fees.searches, fees.inputs, fees.outputs)
+        outputs, pieces = fees.outputs, self._pieces
+        usage = MostUsage(read, written, fees.searches, fees.inputs, outputs, pieces)
         names = target.provider, target.name, target.upstream
         cost = self._prices.highest_cost(usage, *names)
         if cost is not None:

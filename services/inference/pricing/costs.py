@@ -26,7 +26,7 @@ from services.inference.pricing.price_list import PublishedPrices, published_pri
 _KEPT = 1_000
 _TOKENS = 10**6
 # Units that the settings price by the thousand or individually, instead of by the million.
-_PER = {Unit.WEB_SEARCH: 10**3, Unit.REQUEST: 10**3, Unit.AUDIO_HOUR: 1}
+_PER = {Unit.WEB_SEARCH: 10**3, Unit.REQUEST: 10**3, Unit.AUDIO_HOUR: 1, Unit.IMAGE: 1}
 _SANDBOX, _EMBEDDED = "sandbox", "embedded"
 _FREE: Price = {unit: Rate(0) for unit in Unit}
 _LOOPBACK_NAMES = frozenset({"localhost", "host.docker.internal"})

@@ -2,7 +2,8 @@
 
 The canonical usage has tokens by their place in the conversation. Counts that are billed separately
 are in its `extra` field, under each API's own names: tokens of audio, images and videos, cache
-writes with a lifetime of an hour, web searches, and the length of recordings.
+writes with a lifetime of an hour, web searches, and the length of recordings. Adapters add the
+images that were made, and the characters that were spoken.
 """
 
 import re
@@ -14,12 +15,15 @@ import orjson
 from gateway.conversation.v1.conversation_pb2 import Usage
 from services.inference.pricing.price import Counts, Unit
 
+# Fields of `extra` in which providers' adapters count what no provider reports.
+IMAGES = "generated_images"
+CHARACTERS = "spoken_characters"
 _MOST = 2**53
 _MOST_SECONDS = 10**9
 # Matches an `extra` with such counts. Most have none, and are not parsed.
 _BILLED_APART = re.compile(
     rb'(?:1h_input_tokens|web_search_requests|audio_tokens|image_tokens)" ?: ?[1-9]|okensDetails"'
-    rb'|"seconds" ?: ?[0-9]'
+    rb'|"seconds" ?: ?[0-9]|"(?:generated_images|spoken_characters)" ?: ?[1-9]'
 )
 
 # Gemini's names of media.
@@ -126,6 +130,9 @@ def counts_of_other_units(usage: Usage) -> Counts:
         Unit.OUTPUT_AUDIO: _number(usage_json, "completion_tokens_details", "audio_tokens"),
         Unit.OUTPUT_IMAGE: _number(usage_json, "completion_tokens_details", "image_tokens"),
         Unit.AUDIO_HOUR: _milliseconds(usage_json),
+        # The gateway's own
+        Unit.IMAGE: _number(usage_json, IMAGES),
+        Unit.CHARACTER: _number(usage_json, CHARACTERS),
     }
     # Gemini
     _add_media(counts, usage_json.get("promptTokensDetails"), _INPUT_MEDIA)

@@ -3,13 +3,14 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from types import MappingProxyType
 from typing import NamedTuple
 
 from services.common.money import MAX_PUSD
 
 
 class Unit(StrEnum):
-    """Billed units: tokens, except for the last three. The values are names of settings."""
+    """Billed units: tokens, except for the last five. The values are names of settings."""
 
     INPUT = "input"
     OUTPUT = "output"
@@ -28,6 +29,8 @@ class Unit(StrEnum):
     WEB_SEARCH = "web_search"
     REQUEST = "request"
     AUDIO_HOUR = "audio_hour"
+    IMAGE = "image"
+    CHARACTER = "character"
 
     # `Enum.__hash__` is written in Python, and would take much of the time of pricing.
     __hash__ = str.__hash__
@@ -56,8 +59,12 @@ Counts = Mapping[Unit, int]
 
 _INPUTS = frozenset(Unit) - {
     *(Unit.OUTPUT, Unit.REASONING, Unit.OUTPUT_AUDIO, Unit.OUTPUT_IMAGE, Unit.OUTPUT_VIDEO),
-    *(Unit.WEB_SEARCH, Unit.REQUEST, Unit.AUDIO_HOUR),
+    *(Unit.WEB_SEARCH, Unit.REQUEST, Unit.AUDIO_HOUR, Unit.IMAGE, Unit.CHARACTER),
 }
+# Images that are made, and characters that are spoken. Such answers are billed by these or by their
+# tokens: what has no price beside a priced one is not billed.
+PIECES = frozenset({Unit.IMAGE, Unit.CHARACTER})
+_NOT_TOKENS = frozenset({*PIECES, Unit.WEB_SEARCH, Unit.REQUEST, Unit.AUDIO_HOUR})
 
 
 # Units that batch services bill as usual.
@@ -104,6 +111,8 @@ def cost(price: Price, counts: Counts) -> int | None:
             continue
         rate = _rate(price, unit)
         if rate is None:
+            if _is_billed_otherwise(price, counts, unit):
+                continue
             return None
         total += -(-count * rate.at(input_tokens) // _PARTS.get(unit, 1))
     return min(total, MAX_PUSD)
@@ -129,6 +138,14 @@ def of_batches(price: Price, factor: float) -> Price:
         )
         for unit, rate in price.items()
     }
+
+
+def _is_billed_otherwise(price: Price, counts: Counts, unit: Unit) -> bool:
+    """Return whether images or characters are billed in place of tokens, or the other way round."""
+    if unit in PIECES:
+        return any(count and other not in _NOT_TOKENS for other, count in counts.items())
+    is_by_piece = any(counts.get(piece) and piece in price for piece in PIECES)
+    return is_by_piece and unit not in _NOT_TOKENS
 
 
 class TokenRates(NamedTuple):
@@ -176,6 +193,7 @@ class MostUsage(NamedTuple):
         searches: web searches of the provider.
         inputs: the units of which input tokens may be, besides INPUT.
         outputs: the units of which output tokens may be, besides OUTPUT and REASONING.
+        pieces: the images or characters of the answer, by unit.
     """
 
     input_tokens: int
@@ -183,6 +201,7 @@ class MostUsage(NamedTuple):
     searches: int = 0
     inputs: frozenset[Unit] = frozenset()
     outputs: frozenset[Unit] = frozenset()
+    pieces: Counts = MappingProxyType({})
 
 
 def highest_cost(price: Price, usage: MostUsage) -> int | None:
@@ -198,6 +217,8 @@ def highest_cost(price: Price, usage: MostUsage) -> int | None:
     tokens = usage.input_tokens
     if Unit.REQUEST in price:
         total = price[Unit.REQUEST].at(tokens)
+    pieces = [(price[unit].at(tokens), n) for unit, n in usage.pieces.items() if unit in price]
+    total += sum([rate * count for rate, count in pieces])
     for units, count in (
         ((Unit.INPUT, Unit.CACHE_WRITE, *usage.inputs), tokens),
         ((Unit.OUTPUT, Unit.REASONING, *usage.outputs), usage.output_tokens),
@@ -205,6 +226,8 @@ def highest_cost(price: Price, usage: MostUsage) -> int | None:
     ):
         rates = [_rate(price, unit) for unit in units] if count else []
         if None in rates:
+            if pieces and Unit.WEB_SEARCH not in units:
+                continue
             return None
         total += count * max([rate.at(tokens) for rate in rates if rate is not None], default=0)
     return min(total, MAX_PUSD)

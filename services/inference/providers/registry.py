@@ -138,7 +138,7 @@ class Connections:
 def build(
     configured: Mapping[str, ProviderSettings],
     connections: Connections,
-    embedder: embedded.TextEmbedder | None = None,
+    engines: embedded.EmbeddedEngines | None = None,
     answering_urls: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, Provider]:
     """Return the providers by name, and their further adapters; see `Target.adapter`.
@@ -146,12 +146,12 @@ def build(
     Args:
         configured: the providers' settings by name.
         connections: what they share.
-        embedder: the gateway's own embedding model, if it is included.
+        engines: run the gateway's own models, if these are included.
         answering_urls: the right base URLs for wrong ones, which errors name.
     """
     providers: dict[str, Provider] = {}
-    if embedder is not None:
-        providers[embedded.EMBEDDED] = embedded.EmbeddedProvider(embedded.EMBEDDED, embedder)
+    if engines is not None:
+        providers[embedded.EMBEDDED] = embedded.EmbeddedProvider(embedded.EMBEDDED, engines)
     for name, settings in configured.items():
         own = bedrock.classify if settings.kind == BEDROCK else failures.classify
         classify = naming_base_url(own, settings.base_url, answering_urls)

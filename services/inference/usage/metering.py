@@ -14,6 +14,7 @@ from services.common.process import logs
 from services.inference.fallback.attempt_log import AttemptRecord
 from services.inference.fallback.run import Run
 from services.inference.pricing.counts import counts_of_other_units
+from services.inference.pricing.price import PIECES
 from services.inference.providers.base import Target
 from services.inference.usage.journal import LineWriter
 from services.inference.usage.lines import CANCELLED, FAILED, SERVED, UsedModel
@@ -284,7 +285,16 @@ def is_estimated(record: AttemptRecord) -> bool:
         return False
     if record.delivered_tokens is not None:
         return True
-    return attempt.usage is None and record.outcome != "failed"
+    return _lacks_tokens(attempt.usage) and record.outcome != "failed"
+
+
+def _lacks_tokens(usage: Usage | TokenCounts | None) -> bool:
+    """Return whether a usage reports no tokens, perhaps images or characters instead."""
+    if usage is None:
+        return True
+    if isinstance(usage, tuple) or not usage.HasField("extra") or any(_counts(usage)):
+        return False
+    return not PIECES.isdisjoint(counts_of_other_units(usage))
 
 
 def _all_used(
@@ -329,6 +339,8 @@ def _used(record: AttemptRecord, estimate_input: EstimateInput) -> tuple[Any, ..
     if usage is None:
         return (*names, estimate_input(), delivered, 0, 0, 0, None, True)
     read, written, *others = _reported(usage)
+    if _lacks_tokens(usage):
+        read = estimate_input()
     return (*names, read, max(written, delivered), *others, True)
 
 

@@ -6,6 +6,7 @@ event streams. The usage is read from the answer's `usage`, or that of an event.
 """
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final
@@ -19,6 +20,10 @@ from gateway.inference.v1.inference_pb2 import Event, ForwardRequest, Start
 from services.common.errors import invalid
 from services.common.http import ResponseBody
 from services.inference.offload import offload
+from services.inference.pricing.counts import CHARACTERS, IMAGES
+from services.inference.pricing.pieces import IMAGES as IMAGE_OPERATIONS
+from services.inference.pricing.pieces import pieces_of
+from services.inference.pricing.price import Unit
 from services.inference.providers.base import ForwardCall
 from services.inference.providers.bounds import tokens
 from services.inference.providers.failures import broken_answer
@@ -40,12 +45,9 @@ PATHS: Final[Mapping[int, str]] = MappingProxyType(
         ForwardRequest.OPERATION_COMPLETION: "/completions",
     }
 )
-_IMAGES: Final = (
-    ForwardRequest.OPERATION_IMAGE_GENERATION,
-    ForwardRequest.OPERATION_IMAGE_EDIT,
-    ForwardRequest.OPERATION_IMAGE_VARIATION,
-)
 _FIELDS: Final = Decoder(dict[str, Raw])
+# The beginning of an event with a complete image.
+_IMAGE_DONE: Final = re.compile(rb'"type" ?: ?"image_(?:generation|edit)\.completed"')
 _JSON: Final = "application/json"
 _EVENTS: Final = "text/event-stream"
 
@@ -101,6 +103,9 @@ async def read_answer(
         yield [*begun, Event(data=answer), *([] if usage is None else [Event(usage=usage)])]
         return
     events = _EventUsage(call, upstream) if kind == _EVENTS else None
+    if characters := pieces_of(call.sent).get(Unit.CHARACTER, 0):
+        # Also billed if the answer breaks off.
+        begun.append(Event(usage=_with_pieces(None, CHARACTERS, characters)))
     size = 0
     while True:
         async with asyncio.timeout(upstream.limits.stream_idle_s if size else None):
@@ -114,8 +119,11 @@ async def read_answer(
             events.feed(piece)
         yield [*begun, Event(data=piece)]
         begun = []
-    if events is not None and events.usage is not None:
-        yield [Event(usage=events.usage)]
+    if events is not None:
+        usage = _with_pieces(events.usage, IMAGES, events.images)
+        usage = _with_pieces(usage, CHARACTERS, characters)
+        if usage is not None:
+            yield [Event(usage=usage)]
 
 
 class _EventUsage:
@@ -123,10 +131,12 @@ class _EventUsage:
 
     Attributes:
         usage: the last usage; None before one.
+        images: the number of complete images.
     """
 
     def __init__(self, call: ForwardCall, upstream: Upstream) -> None:
         self.usage: Usage | None = None
+        self.images = 0
         self._call = call
         self._upstream = upstream
         self._splitter = SseSplitter(upstream.limits.max_answer_bytes)
@@ -139,6 +149,7 @@ class _EventUsage:
         """
         for data in _data_of(self._splitter.feed(piece)):
             # An event of an image is megabytes: only those of interest are parsed.
+            self.images += _IMAGE_DONE.search(data) is not None
             if b'"usage"' in data or b'"error"' in data:
                 self.usage = _usage_of(data, self._call, self._upstream) or self.usage
 
@@ -156,7 +167,25 @@ def _usage_of(answer: bytes, call: ForwardCall, upstream: Upstream) -> Usage | N
     """
     if not answer.lstrip().startswith(b"{"):
         return None
-    return usage_in(upstream.json_object(answer), makes_images=call.sent.operation in _IMAGES)
+    fields = upstream.json_object(answer)
+    makes_images = call.sent.operation in IMAGE_OPERATIONS
+    usage = usage_in(fields, makes_images=makes_images)
+    made = fields.get("data")
+    if makes_images and isinstance(made, list):
+        return _with_pieces(usage, IMAGES, len(made))
+    return usage
+
+
+def _with_pieces(usage: Usage | None, name: str, count: int) -> Usage | None:
+    """Return a usage with a count in its `extra`; unchanged if it is 0."""
+    if not count:
+        return usage
+    fields = {} if usage is None else orjson.loads(usage.extra.json)
+    counted = Usage() if usage is None else usage
+    counted.extra.CopyFrom(
+        Opaque(dialect=DIALECT_OPENAI, json=orjson.dumps({**fields, name: count}))
+    )
+    return counted
 
 
 def usage_in(answer: Mapping[str, Any], *, makes_images: bool = False) -> Usage | None:

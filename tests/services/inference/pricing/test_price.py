@@ -6,9 +6,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.common.money import MAX_PUSD, PER_DOLLAR, decimal_dollars
-from services.inference.pricing.price import Price, Rate, Unit, cost, token_rates
+from services.inference.pricing.price import (
+    PIECES,
+    MostUsage,
+    Price,
+    Rate,
+    Unit,
+    cost,
+    highest_cost,
+    token_rates,
+)
 
-TOKENS = [unit for unit in Unit if unit not in (Unit.WEB_SEARCH, Unit.REQUEST, Unit.AUDIO_HOUR)]
+OTHERS = {Unit.WEB_SEARCH, Unit.REQUEST, Unit.AUDIO_HOUR, *PIECES}
+TOKENS = [unit for unit in Unit if unit not in OTHERS]
 PRICES = st.fixed_dictionaries(
     {unit: st.builds(Rate, st.integers(0, 10**9)) for unit in (Unit.INPUT, Unit.OUTPUT)},
     optional={unit: st.builds(Rate, st.integers(0, 10**9)) for unit in TOKENS[2:]},
@@ -105,3 +115,18 @@ def test_requests_and_hours_are_billed() -> None:
 
 def test_a_cost_fits_64_bits() -> None:
     assert cost({Unit.INPUT: Rate(10**12)}, {Unit.INPUT: 2**53}) == MAX_PUSD
+
+
+def test_images_are_billed_by_their_number_or_by_tokens() -> None:
+    by_image, by_token = {Unit.IMAGE: Rate(7)}, {Unit.INPUT: Rate(1), Unit.OUTPUT: Rate(2)}
+    counts = {Unit.INPUT: 10, Unit.OUTPUT_IMAGE: 5, Unit.IMAGE: 3}
+    assert cost(by_image, counts) == 21
+    assert cost(by_token, counts) == 20
+    assert cost({**by_image, **by_token}, counts) == 41
+    assert cost(by_token, {Unit.IMAGE: 3}) is None
+    assert cost(by_image, {Unit.INPUT: 10}) is None
+    most = MostUsage(10, 5, pieces={Unit.IMAGE: 3})
+    assert highest_cost(by_image, most) == 21
+    assert highest_cost(by_token, most) == 20
+    assert highest_cost(by_image, most._replace(searches=1)) is None
+    assert highest_cost(by_image, most._replace(pieces={})) is None

@@ -13,7 +13,7 @@ from services.inference.providers import embedded
 from services.inference.providers.base import Call, EmbeddingCall, Target
 from services.inference.providers.embedded import E5, EmbeddedProvider
 from services.media.conversion.answers import refused
-from services.media.conversion.parts import TextVectors
+from services.media.conversion.parts import Source, TextVectors
 
 NAME = f"embedded/{E5}"
 TARGET = Target(NAME, "embedded", E5)
@@ -38,6 +38,9 @@ class LengthEmbedder:
             raise self._error
         packed = b"".join(packed_floats.pack([len(text), 1]) for text in texts)
         return TextVectors(2, packed, 3 * len(texts))
+
+    async def transcript(self, source: Source, *, language: str) -> str:
+        raise NotImplementedError
 
 
 async def embed(embedder: LengthEmbedder, inputs: EmbedRequest) -> EmbedResponse:
