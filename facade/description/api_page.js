@@ -10,12 +10,19 @@ function element(id) {
   return document.getElementById(id);
 }
 
-// Who is signed in to the console in this tab needs not enter a key again.
-try {
-  keys.$GATEWAY_KEY.value = sessionStorage.getItem("gateway.key") ?? "";
-  keys.$ADMIN_KEY.value = sessionStorage.getItem("gateway.admin-key") ?? "";
-} catch {
-  // The browser keeps nothing.
+// Who is signed in to the console needs no key here.
+let csrfToken = "";
+const loaded = loadSession();
+
+async function loadSession() {
+  try {
+    const { session } = await (await fetch("/console/session", { cache: "no-store" })).json();
+    if (!session) return;
+    csrfToken = session.csrf_token;
+    for (const field of Object.values(keys)) field.placeholder = `signed in as ${session.user}`;
+  } catch {
+    // Keys are entered.
+  }
 }
 
 document.addEventListener("submit", (event) => {
@@ -37,13 +44,15 @@ async function send(form) {
   shown.hidden = true;
   const started = performance.now();
   try {
+    await loaded;
+    const sent = headers(form);
     const response = await fetch(address(form), {
       method: form.dataset.method,
-      headers: headers(form),
+      headers: sent,
       body: body(form),
       signal: control.signal,
       cache: "no-store",
-      credentials: "omit",
+      credentials: sent.has("x-csrf-token") ? "same-origin" : "omit",
     });
     const passed = Math.round(performance.now() - started);
     status.textContent = `HTTP ${response.status} after ${passed} ms`;
@@ -76,7 +85,11 @@ function address(form) {
 function headers(form) {
   const sent = new Headers();
   for (const [name, value] of Object.entries(JSON.parse(form.dataset.headers))) {
-    sent.set(name, value.replace(/\$[A-Z_]+/, (variable) => keys[variable].value.trim()));
+    const variable = /\$[A-Z_]+/.exec(value)?.[0];
+    const key = keys[variable]?.value.trim();
+    // The session of the console stands for a key that is not entered.
+    if (key === "" && csrfToken) sent.set("x-csrf-token", csrfToken);
+    else sent.set(name, variable ? value.replace(variable, () => key) : value);
   }
   for (const field of form.querySelectorAll("[data-in=header]")) {
     if (field.value.trim()) sent.set(field.name, field.value.trim());

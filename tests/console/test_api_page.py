@@ -118,7 +118,7 @@ async def test_a_request_that_fails_says_so(docs: Page) -> None:
     assert status.startswith("The request failed: ")
 
 
-async def test_the_key_of_the_console_is_there(browser: Browser, gateway: Gateway) -> None:
+async def test_the_sign_in_of_the_console_holds(browser: Browser, gateway: Gateway) -> None:
     async with opened(browser, gateway, "/docs") as page:
         status, shown = await send(await opened_form(page, "listModels"))
         assert status.startswith("HTTP 200") and "sandbox/echo" in shown
