@@ -15,7 +15,6 @@ from facade.reports import AccessLog, FacadeMetrics
 from gateway.accounts.v1 import (
     accounts_pb2_grpc,
     admin_pb2_grpc,
-    requests_pb2_grpc,
     sessions_pb2_grpc,
     usage_pb2_grpc,
 )
@@ -30,6 +29,7 @@ from gateway.memory.v1 import (
     responses_pb2_grpc,
     vector_stores_pb2_grpc,
 )
+from gateway.requests.v1 import requests_pb2_grpc
 from services.common.clock import Clock
 from services.common.grpc.authentication import Identify
 from services.common.process.byte_budget import ByteBudget

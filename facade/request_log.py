@@ -15,8 +15,8 @@ from facade.http.exchange import ClientConnection, Exchange
 from facade.http.responses import Response, WholeResponse
 from facade.parsing import BodyFormat, Option, ParserPool
 from facade.request_context import request_context
-from gateway.accounts.v1.requests_pb2 import LoggedRequest, RequestDetails
 from gateway.accounts.v1.usage_pb2 import UsageLabel
+from gateway.requests.v1.requests_pb2 import LoggedRequest, RequestDetails
 from services.common.grpc.authentication import ADMINISTRATOR
 from services.common.labels import labels_in
 from services.common.messages.request_entry import RequestEntry

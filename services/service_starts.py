@@ -20,7 +20,6 @@ from gateway.accounts.v1 import (
     accounts_pb2_grpc,
     admin_pb2_grpc,
     limits_pb2_grpc,
-    requests_pb2_grpc,
     sessions_pb2_grpc,
     usage_pb2_grpc,
 )
@@ -36,6 +35,7 @@ from gateway.memory.v1 import (
     responses_pb2_grpc,
     vector_stores_pb2_grpc,
 )
+from gateway.requests.v1 import requests_pb2_grpc
 from services.accounts import servicer as accounts
 from services.accounts.admin import assembly as admin
 from services.accounts.admin.assembly import Administration

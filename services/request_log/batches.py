@@ -3,7 +3,7 @@
 from collections.abc import Container, Iterable, Sequence
 from itertools import islice
 
-from gateway.accounts.v1.requests_pb2 import LoggedRequest
+from gateway.requests.v1.requests_pb2 import LoggedRequest
 from services.common.messages.request_entry import RequestEntry
 
 # Entries of a batch; binding their values blocks the event loop for less than a millisecond.

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from gateway.accounts.v1.requests_pb2 import RequestBodies
+from gateway.requests.v1.requests_pb2 import RequestBodies
 from services.common.messages.request_entry import RequestEntry
 from services.request_log.redaction import Redactor
 

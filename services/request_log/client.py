@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import grpc
 
-from gateway.accounts.v1 import requests_pb2_grpc
-from gateway.accounts.v1.requests_pb2 import LoggedRequest, RecordRequestsRequest, RequestBodies
+from gateway.requests.v1 import requests_pb2_grpc
+from gateway.requests.v1.requests_pb2 import LoggedRequest, RecordRequestsRequest, RequestBodies
 from services.common.errors import from_rpc_error
 from services.common.grpc.authentication import service_authorization
 

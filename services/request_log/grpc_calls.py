@@ -7,9 +7,9 @@ from typing import Any
 
 import grpc
 
-from gateway.accounts.v1.requests_pb2 import LoggedRequest
 from gateway.accounts.v1.usage_pb2 import UsageLabel
 from gateway.inference.v1 import inference_pb2, inference_pb2_grpc
+from gateway.requests.v1.requests_pb2 import LoggedRequest
 from services.common.clock import Clock
 from services.common.errors import GatewayError
 from services.common.grpc.authentication import caller

@@ -11,8 +11,8 @@ import random
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 
-from gateway.accounts.v1.requests_pb2 import LoggedRequest, RequestBodies
 from gateway.errors.v1 import errors_pb2
+from gateway.requests.v1.requests_pb2 import LoggedRequest, RequestBodies
 from services.common.clock import Clock
 from services.common.errors import GatewayError
 from services.common.ids import new_logged_request_id

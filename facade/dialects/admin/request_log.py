@@ -8,7 +8,7 @@ from facade.dialects.admin import answers, bodies
 from facade.dialects.admin.arguments import Arguments
 from facade.dialects.gateway_objects import attempt_object
 from facade.dialects.json_schemas import JsonObject
-from gateway.accounts.v1.requests_pb2 import (
+from gateway.requests.v1.requests_pb2 import (
     GetRequestRequest,
     GetRequestResponse,
     ListRequestsRequest,

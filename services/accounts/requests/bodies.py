@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from google.protobuf.message import DecodeError
 
-from gateway.accounts.v1.requests_pb2 import RequestBodies
+from gateway.requests.v1.requests_pb2 import RequestBodies
 from services.common.ids import LOGGED_REQUEST
 from services.common.storage.byte_store import ByteStore, StoredBytes
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import ColumnElement, FromClause, Select, delete, or_, select
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from gateway.accounts.v1.requests_pb2 import LoggedRequest, RequestFilter
+from gateway.requests.v1.requests_pb2 import LoggedRequest, RequestFilter
 from services.accounts.requests.rows import folded, label_rows_of, message_of, row_of
 from services.accounts.requests.tables import request_log, request_log_labels
 from services.common.ids import LOGGED_REQUEST, time_prefix

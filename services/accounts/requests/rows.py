@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
-from gateway.accounts.v1.requests_pb2 import LoggedRequest, RequestDetails
 from gateway.accounts.v1.usage_pb2 import UsageLabel
+from gateway.requests.v1.requests_pb2 import LoggedRequest, RequestDetails
 from services.common.labels import bounded_value
 
 # Maximum of a 64-bit column.

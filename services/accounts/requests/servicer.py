@@ -4,8 +4,9 @@ from typing import Any
 
 import grpc
 
-from gateway.accounts.v1 import requests_pb2
-from gateway.accounts.v1.requests_pb2 import (
+from gateway.errors.v1 import errors_pb2
+from gateway.requests.v1 import requests_pb2
+from gateway.requests.v1.requests_pb2 import (
     GetRequestRequest,
     GetRequestResponse,
     ListRequestsRequest,
@@ -14,8 +15,7 @@ from gateway.accounts.v1.requests_pb2 import (
     RecordRequestsResponse,
     RequestFilter,
 )
-from gateway.accounts.v1.requests_pb2_grpc import RequestLogServiceServicer
-from gateway.errors.v1 import errors_pb2
+from gateway.requests.v1.requests_pb2_grpc import RequestLogServiceServicer
 from services.accounts.names import is_id
 from services.accounts.requests.bodies import BodyStore
 from services.accounts.requests.repository import RequestRepository

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from gateway.accounts.v1.requests_pb2 import LoggedRequest
+from gateway.requests.v1.requests_pb2 import LoggedRequest
 from services.common.messages.captured_body import CapturedBody
 from services.common.process.telemetry.trace_context import TraceContext
 

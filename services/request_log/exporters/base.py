@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from gateway.accounts.v1.requests_pb2 import LoggedRequest, RequestBodies
+from gateway.requests.v1.requests_pb2 import LoggedRequest, RequestBodies
 from services.common.process.telemetry.trace_context import TraceContext
 
 # Bytes of an entry in memory beside its bodies, approximately.

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
-from gateway.accounts.v1.requests_pb2 import LoggedRequest, RequestBodies
 from gateway.accounts.v1.usage_pb2 import USAGE_OUTCOME_SERVED, RecordUsageRequest, UsageRecord
+from gateway.requests.v1.requests_pb2 import LoggedRequest, RequestBodies
 from services.common.clock import Clock
 from services.common.errors import GatewayError, invalid, unavailable
 from services.common.messages.usage_batch import UsageBatch

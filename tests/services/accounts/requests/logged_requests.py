@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from gateway.accounts.v1.requests_pb2 import LoggedRequest
+from gateway.requests.v1.requests_pb2 import LoggedRequest
 from services.common.ids import time_prefix
 
 START_MS = 1_790_000_000_000

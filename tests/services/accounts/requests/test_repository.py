@@ -8,8 +8,8 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from gateway.accounts.v1.requests_pb2 import LoggedRequest, RequestBodies, RequestFilter
 from gateway.accounts.v1.usage_pb2 import UsageLabel
+from gateway.requests.v1.requests_pb2 import LoggedRequest, RequestBodies, RequestFilter
 from services.accounts.requests.bodies import BodyStore
 from services.accounts.requests.repository import RequestRepository
 from services.accounts.requests.sweeper import request_sweeper

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from gateway.accounts.v1.requests_pb2 import LoggedRequest, RequestBodies
+from gateway.requests.v1.requests_pb2 import LoggedRequest, RequestBodies
 from services.common.process.telemetry.trace_context import TraceContext
 from services.request_log.exporters.base import ExportedRequest
 

@@ -4,7 +4,7 @@ isort:skip_file
 The log of requests."""
 
 from collections import abc as _abc
-from gateway.accounts.v1 import requests_pb2 as _requests_pb2
+from gateway.requests.v1 import requests_pb2 as _requests_pb2
 from grpc import aio as _aio
 import abc as _abc_1
 import grpc as _grpc

@@ -3,7 +3,7 @@
 import grpc
 import warnings
 
-from gateway.accounts.v1 import requests_pb2 as gateway_dot_accounts_dot_v1_dot_requests__pb2
+from gateway.requests.v1 import requests_pb2 as gateway_dot_requests_dot_v1_dot_requests__pb2
 
 GRPC_GENERATED_VERSION = '1.85.1'
 GRPC_VERSION = grpc.__version__
@@ -18,7 +18,7 @@ except ImportError:
 if _version_not_supported:
     raise RuntimeError(
         f'The grpc package installed is at version {GRPC_VERSION},'
-        + ' but the generated code in gateway/accounts/v1/requests_pb2_grpc.py depends on'
+        + ' but the generated code in gateway/requests/v1/requests_pb2_grpc.py depends on'
         + f' grpcio>={GRPC_GENERATED_VERSION}.'
         + f' Please upgrade your grpc module to grpcio>={GRPC_GENERATED_VERSION}'
         + f' or downgrade your generated code using grpcio-tools<={GRPC_VERSION}.'
@@ -36,29 +36,29 @@ class RequestLogServiceStub:
             channel: A grpc.Channel.
         """
         self.RecordRequests = channel.unary_unary(
-                '/gateway.accounts.v1.RequestLogService/RecordRequests',
-                request_serializer=gateway_dot_accounts_dot_v1_dot_requests__pb2.RecordRequestsRequest.SerializeToString,
-                response_deserializer=gateway_dot_accounts_dot_v1_dot_requests__pb2.RecordRequestsResponse.FromString,
+                '/gateway.requests.v1.RequestLogService/RecordRequests',
+                request_serializer=gateway_dot_requests_dot_v1_dot_requests__pb2.RecordRequestsRequest.SerializeToString,
+                response_deserializer=gateway_dot_requests_dot_v1_dot_requests__pb2.RecordRequestsResponse.FromString,
                 _registered_method=True)
         self.ListRequests = channel.unary_unary(
-                '/gateway.accounts.v1.RequestLogService/ListRequests',
-                request_serializer=gateway_dot_accounts_dot_v1_dot_requests__pb2.ListRequestsRequest.SerializeToString,
-                response_deserializer=gateway_dot_accounts_dot_v1_dot_requests__pb2.ListRequestsResponse.FromString,
+                '/gateway.requests.v1.RequestLogService/ListRequests',
+                request_serializer=gateway_dot_requests_dot_v1_dot_requests__pb2.ListRequestsRequest.SerializeToString,
+                response_deserializer=gateway_dot_requests_dot_v1_dot_requests__pb2.ListRequestsResponse.FromString,
                 _registered_method=True)
         self.GetRequest = channel.unary_unary(
-                '/gateway.accounts.v1.RequestLogService/GetRequest',
-                request_serializer=gateway_dot_accounts_dot_v1_dot_requests__pb2.GetRequestRequest.SerializeToString,
-                response_deserializer=gateway_dot_accounts_dot_v1_dot_requests__pb2.GetRequestResponse.FromString,
+                '/gateway.requests.v1.RequestLogService/GetRequest',
+                request_serializer=gateway_dot_requests_dot_v1_dot_requests__pb2.GetRequestRequest.SerializeToString,
+                response_deserializer=gateway_dot_requests_dot_v1_dot_requests__pb2.GetRequestResponse.FromString,
                 _registered_method=True)
         self.ListOwnRequests = channel.unary_unary(
-                '/gateway.accounts.v1.RequestLogService/ListOwnRequests',
-                request_serializer=gateway_dot_accounts_dot_v1_dot_requests__pb2.ListRequestsRequest.SerializeToString,
-                response_deserializer=gateway_dot_accounts_dot_v1_dot_requests__pb2.ListRequestsResponse.FromString,
+                '/gateway.requests.v1.RequestLogService/ListOwnRequests',
+                request_serializer=gateway_dot_requests_dot_v1_dot_requests__pb2.ListRequestsRequest.SerializeToString,
+                response_deserializer=gateway_dot_requests_dot_v1_dot_requests__pb2.ListRequestsResponse.FromString,
                 _registered_method=True)
         self.GetOwnRequest = channel.unary_unary(
-                '/gateway.accounts.v1.RequestLogService/GetOwnRequest',
-                request_serializer=gateway_dot_accounts_dot_v1_dot_requests__pb2.GetRequestRequest.SerializeToString,
-                response_deserializer=gateway_dot_accounts_dot_v1_dot_requests__pb2.GetRequestResponse.FromString,
+                '/gateway.requests.v1.RequestLogService/GetOwnRequest',
+                request_serializer=gateway_dot_requests_dot_v1_dot_requests__pb2.GetRequestRequest.SerializeToString,
+                response_deserializer=gateway_dot_requests_dot_v1_dot_requests__pb2.GetRequestResponse.FromString,
                 _registered_method=True)
 
 
@@ -138,34 +138,34 @@ def add_RequestLogServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
             'RecordRequests': grpc.unary_unary_rpc_method_handler(
                     servicer.RecordRequests,
-                    request_deserializer=gateway_dot_accounts_dot_v1_dot_requests__pb2.RecordRequestsRequest.FromString,
-                    response_serializer=gateway_dot_accounts_dot_v1_dot_requests__pb2.RecordRequestsResponse.SerializeToString,
+                    request_deserializer=gateway_dot_requests_dot_v1_dot_requests__pb2.RecordRequestsRequest.FromString,
+                    response_serializer=gateway_dot_requests_dot_v1_dot_requests__pb2.RecordRequestsResponse.SerializeToString,
             ),
             'ListRequests': grpc.unary_unary_rpc_method_handler(
                     servicer.ListRequests,
-                    request_deserializer=gateway_dot_accounts_dot_v1_dot_requests__pb2.ListRequestsRequest.FromString,
-                    response_serializer=gateway_dot_accounts_dot_v1_dot_requests__pb2.ListRequestsResponse.SerializeToString,
+                    request_deserializer=gateway_dot_requests_dot_v1_dot_requests__pb2.ListRequestsRequest.FromString,
+                    response_serializer=gateway_dot_requests_dot_v1_dot_requests__pb2.ListRequestsResponse.SerializeToString,
             ),
             'GetRequest': grpc.unary_unary_rpc_method_handler(
                     servicer.GetRequest,
-                    request_deserializer=gateway_dot_accounts_dot_v1_dot_requests__pb2.GetRequestRequest.FromString,
-                    response_serializer=gateway_dot_accounts_dot_v1_dot_requests__pb2.GetRequestResponse.SerializeToString,
+                    request_deserializer=gateway_dot_requests_dot_v1_dot_requests__pb2.GetRequestRequest.FromString,
+                    response_serializer=gateway_dot_requests_dot_v1_dot_requests__pb2.GetRequestResponse.SerializeToString,
             ),
             'ListOwnRequests': grpc.unary_unary_rpc_method_handler(
                     servicer.ListOwnRequests,
-                    request_deserializer=gateway_dot_accounts_dot_v1_dot_requests__pb2.ListRequestsRequest.FromString,
-                    response_serializer=gateway_dot_accounts_dot_v1_dot_requests__pb2.ListRequestsResponse.SerializeToString,
+                    request_deserializer=gateway_dot_requests_dot_v1_dot_requests__pb2.ListRequestsRequest.FromString,
+                    response_serializer=gateway_dot_requests_dot_v1_dot_requests__pb2.ListRequestsResponse.SerializeToString,
             ),
             'GetOwnRequest': grpc.unary_unary_rpc_method_handler(
                     servicer.GetOwnRequest,
-                    request_deserializer=gateway_dot_accounts_dot_v1_dot_requests__pb2.GetRequestRequest.FromString,
-                    response_serializer=gateway_dot_accounts_dot_v1_dot_requests__pb2.GetRequestResponse.SerializeToString,
+                    request_deserializer=gateway_dot_requests_dot_v1_dot_requests__pb2.GetRequestRequest.FromString,
+                    response_serializer=gateway_dot_requests_dot_v1_dot_requests__pb2.GetRequestResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
-            'gateway.accounts.v1.RequestLogService', rpc_method_handlers)
+            'gateway.requests.v1.RequestLogService', rpc_method_handlers)
     server.add_generic_rpc_handlers((generic_handler,))
-    server.add_registered_method_handlers('gateway.accounts.v1.RequestLogService', rpc_method_handlers)
+    server.add_registered_method_handlers('gateway.requests.v1.RequestLogService', rpc_method_handlers)
 
 
  # This class is part of an EXPERIMENTAL API.
@@ -187,9 +187,9 @@ class RequestLogService:
         return grpc.experimental.unary_unary(
             request,
             target,
-            '/gateway.accounts.v1.RequestLogService/RecordRequests',
-            gateway_dot_accounts_dot_v1_dot_requests__pb2.RecordRequestsRequest.SerializeToString,
-            gateway_dot_accounts_dot_v1_dot_requests__pb2.RecordRequestsResponse.FromString,
+            '/gateway.requests.v1.RequestLogService/RecordRequests',
+            gateway_dot_requests_dot_v1_dot_requests__pb2.RecordRequestsRequest.SerializeToString,
+            gateway_dot_requests_dot_v1_dot_requests__pb2.RecordRequestsResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -214,9 +214,9 @@ class RequestLogService:
         return grpc.experimental.unary_unary(
             request,
             target,
-            '/gateway.accounts.v1.RequestLogService/ListRequests',
-            gateway_dot_accounts_dot_v1_dot_requests__pb2.ListRequestsRequest.SerializeToString,
-            gateway_dot_accounts_dot_v1_dot_requests__pb2.ListRequestsResponse.FromString,
+            '/gateway.requests.v1.RequestLogService/ListRequests',
+            gateway_dot_requests_dot_v1_dot_requests__pb2.ListRequestsRequest.SerializeToString,
+            gateway_dot_requests_dot_v1_dot_requests__pb2.ListRequestsResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -241,9 +241,9 @@ class RequestLogService:
         return grpc.experimental.unary_unary(
             request,
             target,
-            '/gateway.accounts.v1.RequestLogService/GetRequest',
-            gateway_dot_accounts_dot_v1_dot_requests__pb2.GetRequestRequest.SerializeToString,
-            gateway_dot_accounts_dot_v1_dot_requests__pb2.GetRequestResponse.FromString,
+            '/gateway.requests.v1.RequestLogService/GetRequest',
+            gateway_dot_requests_dot_v1_dot_requests__pb2.GetRequestRequest.SerializeToString,
+            gateway_dot_requests_dot_v1_dot_requests__pb2.GetRequestResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -268,9 +268,9 @@ class RequestLogService:
         return grpc.experimental.unary_unary(
             request,
             target,
-            '/gateway.accounts.v1.RequestLogService/ListOwnRequests',
-            gateway_dot_accounts_dot_v1_dot_requests__pb2.ListRequestsRequest.SerializeToString,
-            gateway_dot_accounts_dot_v1_dot_requests__pb2.ListRequestsResponse.FromString,
+            '/gateway.requests.v1.RequestLogService/ListOwnRequests',
+            gateway_dot_requests_dot_v1_dot_requests__pb2.ListRequestsRequest.SerializeToString,
+            gateway_dot_requests_dot_v1_dot_requests__pb2.ListRequestsResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -295,9 +295,9 @@ class RequestLogService:
         return grpc.experimental.unary_unary(
             request,
             target,
-            '/gateway.accounts.v1.RequestLogService/GetOwnRequest',
-            gateway_dot_accounts_dot_v1_dot_requests__pb2.GetRequestRequest.SerializeToString,
-            gateway_dot_accounts_dot_v1_dot_requests__pb2.GetRequestResponse.FromString,
+            '/gateway.requests.v1.RequestLogService/GetOwnRequest',
+            gateway_dot_requests_dot_v1_dot_requests__pb2.GetRequestRequest.SerializeToString,
+            gateway_dot_requests_dot_v1_dot_requests__pb2.GetRequestResponse.FromString,
             options,
             channel_credentials,
             insecure,
