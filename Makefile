@@ -132,11 +132,14 @@ unexport PYTHONDONTWRITEBYTECODE
 WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 RUN_TESTS = $(BIN)/pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder
 
+# Hold our tables of the SDKs' fields against the types of the installed SDKs: a part of `make check`.
+SDK_TABLES := tests/surface/test_table.py tests/surface/test_sdk_methods.py tests/services/inference/request/test_native_fields.py
+
 # A test that hangs ends its worker, which names the test; the longest takes a minute.
 NAME_HANGING = -o faulthandler_timeout=900 -o faulthandler_exit_on_timeout=true
 
 test: setup sdks $(CONSOLE)/node_modules/.installed console ## run all tests (needs no network, root or running server)
-	$(RUN_TESTS) $(NAME_HANGING) -m "not soak and not clients" --ignore tests/clients
+	$(RUN_TESTS) $(NAME_HANGING) -m "not soak and not clients" --ignore tests/clients $(SDK_TABLES:%=--ignore=%)
 
 newcomer: setup ## time a first start from a clone, and run the README against it
 	$(BIN)/python -m tests.newcomer
@@ -147,9 +150,6 @@ soak: setup sdks ## run the long tests
 
 mutants: setup ## break rules one at a time; their tests must notice (tests/mutants/mutants.toml)
 	$(BIN)/python -m tests.mutants
-
-# Hold our tables of the SDKs' fields against the types of the installed SDKs.
-SDK_TABLES := tests/surface/test_table.py tests/surface/test_sdk_methods.py tests/services/inference/request/test_native_fields.py
 
 check: setup sdks $(CONSOLE)/node_modules/.installed console ## check format, lint, types, layers, protos and generated code
 	$(BIN)/ruff format --check $(SOURCES)

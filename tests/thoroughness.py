@@ -22,7 +22,6 @@ ON_BOTH = (
     "tests/services/batches/",
     "tests/services/common/storage/",
     "tests/services/memory/locks/",
-    "tests/services/test_erasures.py",
 )
 _MORE_EXAMPLES = 10
 

@@ -16,8 +16,10 @@ from services.memory.archive.archive import Archive
 from services.memory.jobs.job_queue import VECTOR_STORE_JOBS, JobQueue
 from services.memory.jobs.job_worker import JobWorker
 from services.memory.jobs.task_client import TaskClient
-from services.memory.vector_stores.file_repository import FileLimits, FileRepository
+from services.memory.vector_stores.file_repository import FileRepository
+from services.memory.vector_stores.file_rows import FileLimits
 from services.memory.vector_stores.file_text import FileTexts
+from services.memory.vector_stores.index_repository import IndexRepository
 from services.memory.vector_stores.indexing import IndexingJobs
 from services.memory.vector_stores.metrics import VectorStoreMetrics
 from services.memory.vector_stores.searching import EmbedQuestion, VectorStoreSearch
@@ -87,10 +89,11 @@ class VectorStoreService:
         stores = StoreRepository(database, clock, queue, limits.max_per_user)
         file_limits = FileLimits(limits.max_files, limits.max_chunks, limits.max_bytes_per_user)
         files = FileRepository(database, clock, queue, file_limits)
+        indexed = IndexRepository(database, queue, file_limits)
         search = VectorStoreSearch(stores, files, tools.archive, tools.embed_question)
         jobs = JobWorker(
             queue,
-            IndexingJobs(stores, files, texts.text, tools.tasks).run,
+            IndexingJobs(stores, indexed, texts.text, tools.tasks).run,
             VectorStoreMetrics(counters),
             settings.memory.job_poll_s,
             at_once=limits.max_parallel_files,

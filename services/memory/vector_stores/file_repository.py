@@ -1,6 +1,6 @@
-"""The files of vector stores in the database: adding, reading, removing and indexing them."""
+"""The files of vector stores in the database: adding, reading and removing them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -10,7 +10,6 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from gateway.memory.v1.vector_stores_pb2 import (
     VECTOR_STORE_FILE_STATE_CANCELLED,
     VECTOR_STORE_FILE_STATE_COMPLETED,
-    VECTOR_STORE_FILE_STATE_FAILED,
     VECTOR_STORE_FILE_STATE_IN_PROGRESS,
     ListVectorStoreFilesRequest,
     NewVectorStoreFile,
@@ -21,18 +20,14 @@ from services.common import ids
 from services.common.clock import Clock
 from services.common.grpc.authentication import Caller
 from services.common.storage.database import execute_many, reading_once, write
-from services.common.text.texts import fit
-from services.memory.archive import index
-from services.memory.archive.index import ArchivedTurn
-from services.memory.jobs.job_queue import Job, JobKind, JobQueue
+from services.memory.jobs.job_queue import JobKind, JobQueue
 from services.memory.storage.quota import lock_owner
 from services.memory.storage.tables import archived_turns
+from services.memory.vector_stores.file_rows import UNKNOWN, FileLimits, check_bytes, drop_texts
 from services.memory.vector_stores.records import (
     BATCH_PREFIX,
     DEFAULT_CHUNKING,
     FILE_PREFIX,
-    GAP,
-    MAX_NUMBER,
     batch_not_found,
     batch_of,
     expired,
@@ -50,26 +45,7 @@ from services.memory.vector_stores.tables import (
     vector_stores,
 )
 
-_MAX_MESSAGE: Final = 500
-_UNKNOWN: Final = -1
 _FILES_LIMIT: Final = "vector_stores.max_files"
-_CHUNKS_LIMIT: Final = "vector_stores.max_chunks"
-_BYTES_LIMIT: Final = "vector_stores.max_bytes_per_user"
-
-
-@dataclass(frozen=True, slots=True)
-class FileLimits:
-    """The limits of the files of vector stores.
-
-    Attributes:
-        max_files: of a vector store.
-        max_chunks: of a vector store.
-        max_bytes: of the index of all vector stores of a user.
-    """
-
-    max_files: int
-    max_chunks: int
-    max_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +66,6 @@ class SearchedFile:
     attributes: bytes
     first: int
     end: int
-
-
-class FileGoneError(Exception):
-    """Error raised when a file is not to be indexed any more."""
 
 
 class FileRepository:
@@ -281,10 +253,10 @@ class FileRepository:
 
         async def transact(connection: AsyncConnection) -> None:
             await lock_store(connection, user_id, store_id)
-            await self._drop_texts(connection, user_id, waiting)
+            await drop_texts(connection, self._queue, user_id, waiting)
             cancelled = {
                 "state": VECTOR_STORE_FILE_STATE_CANCELLED,
-                "first_chunk": _UNKNOWN,
+                "first_chunk": UNKNOWN,
                 "chunks": 0,
             }
             await connection.execute(update(vector_store_files).where(waiting).values(cancelled))
@@ -307,120 +279,6 @@ class FileRepository:
         async with reading_once(self._engine) as connection:
             return [SearchedFile(*row) for row in await connection.execute(query)]
 
-    async def pending(self, row_id: str) -> Row[Any] | None:
-        """Return the row of a file that is to be indexed; None if it is not any more."""
-        files = vector_store_files.c
-        query = select(vector_store_files).where(
-            files.id == row_id, files.state == VECTOR_STORE_FILE_STATE_IN_PROGRESS
-        )
-        async with reading_once(self._engine) as connection:
-            return (await connection.execute(query)).one_or_none()
-
-    async def begin(self, file: Row[Any], chunks: int, size: int) -> tuple[int, int]:
-        """Reserve the numbers of the chunks of a file, unless they are reserved.
-
-        Return the first number, and how many chunks are indexed already.
-
-        Raises:
-            FileGoneError: it is not to be indexed any more.
-            GatewayError: storage_quota_exceeded.
-        """
-
-        async def transact(connection: AsyncConnection) -> tuple[int, int]:
-            await lock_owner(connection, file.user_id)
-            store = (
-                await connection.execute(
-                    select(vector_stores)
-                    .where(vector_stores.c.id == file.store_id)
-                    .with_for_update(key_share=True)
-                )
-            ).one_or_none()
-            row = await self._lock(connection, file)
-            if store is None:
-                raise FileGoneError
-            if row.first_chunk != _UNKNOWN and row.chunks == chunks:
-                return row.first_chunk, row.indexed
-            await self._drop_texts(connection, file.user_id, vector_store_files.c.id == file.id)
-            await self._check_room(connection, file, chunks, size)
-            first = store.next_chunk
-            if first + chunks > MAX_NUMBER:
-                raise quota_exceeded(
-                    f"the vector store has had {MAX_NUMBER:,} chunks; create a new one", ""
-                )
-            await connection.execute(
-                update(vector_stores)
-                .where(vector_stores.c.id == store.id)
-                .values(next_chunk=first + chunks + GAP)
-            )
-            reserved = {"first_chunk": first, "chunks": chunks, "indexed": 0, "usage_bytes": size}
-            await connection.execute(_change(file.id, reserved))
-            return first, 0
-
-        return await write(self._engine, transact)
-
-    async def add_chunks(
-        self,
-        file: Row[Any],
-        turns: Sequence[ArchivedTurn],
-        indexed: int,
-        model: str,
-        vectors: Mapping[int, Sequence[float]],
-    ) -> None:
-        """Index some chunks of a file; `indexed` chunks are then indexed in all.
-
-        Raises:
-            FileGoneError: it is not to be indexed any more.
-        """
-
-        async def transact(connection: AsyncConnection) -> None:
-            await self._lock(connection, file)
-            await index.add(connection, file.user_id, file.store_id, turns)
-            if vectors:
-                await index.add_vectors(connection, file.store_id, model, vectors)
-            await connection.execute(_change(file.id, {"indexed": indexed}))
-
-        await write(self._engine, transact)
-
-    async def complete(self, file: Row[Any], job: Job) -> None:
-        """Mark a file as indexed, and finish its job.
-
-        Raises:
-            FileGoneError: it is not to be indexed any more.
-            JobLostError: another process has the job.
-        """
-        await self._end(file, job, {"state": VECTOR_STORE_FILE_STATE_COMPLETED})
-
-    async def fail(self, file: Row[Any], job: Job, code: str, message: str) -> None:
-        """Mark a file as failed, and finish its job.
-
-        Raises:
-            FileGoneError, JobLostError: as `complete`.
-        """
-        failed = {
-            "state": VECTOR_STORE_FILE_STATE_FAILED,
-            "error_code": code,
-            "error_message": fit(message.replace("\0", ""), _MAX_MESSAGE),
-            "usage_bytes": 0,
-            "first_chunk": _UNKNOWN,
-            "chunks": 0,
-        }
-        await self._end(file, job, failed)
-
-    async def remove_texts(self, store_id: str, first: int, end: int, most: int) -> int:
-        """Remove up to `most` chunks of a range from the index; return how many there were."""
-        return await write(
-            self._engine,
-            lambda connection: index.remove_between(connection, store_id, first, end, most),
-        )
-
-    async def finish(self, job: Job) -> None:
-        """Finish a job.
-
-        Raises:
-            JobLostError: another process has it.
-        """
-        await write(self._engine, lambda connection: self._queue.finish(connection, job))
-
     def _row(
         self, owner: Caller, store_id: str, added: AddedFile, batch_id: str, now_ms: int
     ) -> dict[str, object]:
@@ -440,7 +298,7 @@ class FileRepository:
             "attributes": new.attributes,
             "max_chunk_tokens": chunking.max_chunk_tokens,
             "overlap_tokens": chunking.overlap_tokens,
-            "first_chunk": _UNKNOWN,
+            "first_chunk": UNKNOWN,
             **dict.fromkeys(("chunks", "indexed", "usage_bytes"), 0),
             "created_at_ms": now_ms,
         }
@@ -453,70 +311,14 @@ class FileRepository:
             raise quota_exceeded(
                 f"a vector store has at most {self._limits.max_files:,} files", _FILES_LIMIT
             )
-        await self._check_bytes(connection, user_id, 1)
-
-    async def _check_room(
-        self, connection: AsyncConnection, file: Row[Any], chunks: int, size: int
-    ) -> None:
-        files = vector_store_files.c
-        counted = select(func.sum(files.chunks)).where(
-            files.store_id == file.store_id, files.id != file.id
-        )
-        if int(await connection.scalar(counted) or 0) + chunks > self._limits.max_chunks:
-            raise quota_exceeded(
-                f"a vector store has at most {self._limits.max_chunks:,} chunks", _CHUNKS_LIMIT
-            )
-        await self._check_bytes(connection, file.user_id, size)
-
-    async def _check_bytes(self, connection: AsyncConnection, user_id: str, added: int) -> None:
-        files = vector_store_files.c
-        summed = select(func.sum(files.usage_bytes)).where(files.user_id == user_id)
-        if int(await connection.scalar(summed) or 0) + added > self._limits.max_bytes:
-            raise quota_exceeded(
-                f"your vector stores have at most {self._limits.max_bytes:,} bytes", _BYTES_LIMIT
-            )
-
-    async def _end(self, file: Row[Any], job: Job, values: Mapping[str, object]) -> None:
-        async def transact(connection: AsyncConnection) -> None:
-            row = await self._lock(connection, file)
-            if values["state"] != VECTOR_STORE_FILE_STATE_COMPLETED:
-                which = vector_store_files.c.id == row.id
-                await self._drop_texts(connection, file.user_id, which)
-            await connection.execute(_change(file.id, values))
-            await self._queue.finish(connection, job)
-
-        await write(self._engine, transact)
-
-    async def _lock(self, connection: AsyncConnection, file: Row[Any]) -> Row[Any]:
-        """Lock a file that is to be indexed until the transaction ends; return its row."""
-        files = vector_store_files.c
-        query = select(vector_store_files).where(
-            files.id == file.id, files.state == VECTOR_STORE_FILE_STATE_IN_PROGRESS
-        )
-        row = (await connection.execute(query.with_for_update(key_share=True))).one_or_none()
-        if row is None:
-            raise FileGoneError
-        return row
+        await check_bytes(connection, self._limits, user_id, 1)
 
     async def _remove(
         self, connection: AsyncConnection, user_id: str, which: ColumnElement[bool]
     ) -> int:
         """Remove files; return how many there were."""
-        await self._drop_texts(connection, user_id, which)
+        await drop_texts(connection, self._queue, user_id, which)
         return (await connection.execute(delete(vector_store_files).where(which))).rowcount
-
-    async def _drop_texts(
-        self, connection: AsyncConnection, user_id: str, which: ColumnElement[bool]
-    ) -> None:
-        """Lock files, and put the jobs that remove their text from the index."""
-        files = vector_store_files.c
-        query = select(files.store_id, files.first_chunk, files.chunks).where(which)
-        for row in (await connection.execute(query.order_by(files.id).with_for_update())).all():
-            if row.first_chunk != _UNKNOWN:
-                numbers = row.first_chunk, row.first_chunk + row.chunks
-                await self._queue.put(
-                    connection, JobKind.UNINDEX, user_id, None, numbers, text=row.store_id
-                )
 
     async def _found(self, user_id: str, store_id: str, file_id: str) -> Row[Any]:
         await self._check_store(user_id, store_id)
@@ -540,7 +342,3 @@ class FileRepository:
 def _is_file(user_id: str, store_id: str, file_id: str) -> ColumnElement[bool]:
     files = vector_store_files.c
     return and_(files.user_id == user_id, files.store_id == store_id, files.file_id == file_id)
-
-
-def _change(row_id: str, values: Mapping[str, object]) -> Any:
-    return update(vector_store_files).where(vector_store_files.c.id == row_id).values(values)

@@ -20,8 +20,8 @@ from services.memory.jobs.job_queue import Job, JobKind
 from services.memory.jobs.retries import INDEX_ATTEMPTS, MODEL_ATTEMPTS
 from services.memory.jobs.task_client import TaskClient
 from services.memory.vector_stores.chunking import cut
-from services.memory.vector_stores.file_repository import FileGoneError, FileRepository
 from services.memory.vector_stores.file_text import failure_of
+from services.memory.vector_stores.index_repository import FileGoneError, IndexRepository
 from services.memory.vector_stores.store_repository import ALL_CHUNKS, StoreRepository
 
 # Chunks that are embedded in a call, and stored or removed in a transaction.
@@ -47,7 +47,7 @@ class IndexingJobs:
     def __init__(
         self,
         stores: StoreRepository,
-        files: FileRepository,
+        files: IndexRepository,
         read: Callable[[Row[Any]], Awaitable[str]],
         tasks: TaskClient,
     ) -> None:

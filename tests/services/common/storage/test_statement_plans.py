@@ -57,6 +57,7 @@ _CHECKED = {
     "permission": PERMISSIONS[0],
     "plan": "personal_free",
     "purpose": "user_data",
+    "role": "user",
     "subject_kind": "user",
 }
 QUERIES = (
@@ -201,7 +202,9 @@ def fake(column: Column[Any], number: int) -> Any:
         case _, "day":
             return now_ms // 86_400_000 - number % 700
         case "usage_records", "id":
-            return time_prefix(RECORD, now_ms - number % RECORD_HOURS * 3_600_000)
+            # Those of today are of all its hours: shortly after midnight all are in one otherwise.
+            start_ms = now_ms // DAY_MS * DAY_MS - DAY_MS
+            return time_prefix(RECORD, start_ms + number % RECORD_HOURS * 3_600_000 + number)
         case "request_log", "id":
             return time_prefix(LOGGED_REQUEST, now_ms)
     match column.type:

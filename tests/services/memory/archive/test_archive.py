@@ -106,7 +106,9 @@ class SingleMemoryArchive:
         held = {}
         async with reading(self.engine) as connection:
             for table in TABLES:
-                table_rows = await connection.execute(select(table))
+                # An epoch says how often something was removed.
+                columns = [column for column in table.columns if column.name != "epoch"]
+                table_rows = await connection.execute(select(*columns))
                 held[table.name] = sorted(tuple(row) for row in table_rows)
         return held
 

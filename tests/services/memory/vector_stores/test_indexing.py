@@ -19,7 +19,9 @@ from services.memory.jobs.retries import INDEX_ATTEMPTS
 from services.memory.jobs.task_client import Embedding
 from services.memory.storage import tables
 from services.memory.vector_stores.erasure import VectorStoreErasure
-from services.memory.vector_stores.file_repository import AddedFile, FileLimits, FileRepository
+from services.memory.vector_stores.file_repository import AddedFile, FileRepository
+from services.memory.vector_stores.file_rows import FileLimits
+from services.memory.vector_stores.index_repository import IndexRepository
 from services.memory.vector_stores.indexing import IndexingJobs
 from services.memory.vector_stores.searching import VectorStoreSearch
 from services.memory.vector_stores.store_repository import StoreRepository
@@ -75,7 +77,8 @@ class Process:
         self.queue = JobQueue(engine, clock, LEASE_S, kinds=VECTOR_STORE_JOBS)
         self.stores = StoreRepository(engine, clock, self.queue, 10)
         bounds = {"max_files": 100, "max_chunks": 1_000, "max_bytes": 10_000_000, **limits}
-        self.files = FileRepository(engine, clock, self.queue, FileLimits(**bounds))
+        limits = FileLimits(**bounds)
+        self.files = FileRepository(engine, clock, self.queue, limits)
         self.search = VectorStoreSearch(
             self.stores, self.files, Archive(engine, clock), self._embed_question
         )
@@ -84,7 +87,9 @@ class Process:
             return texts[file.file_id]
 
         tasks: Any = self.tasks
-        self.jobs = IndexingJobs(self.stores, self.files, read, tasks)
+        self.jobs = IndexingJobs(
+            self.stores, IndexRepository(engine, self.queue, limits), read, tasks
+        )
 
     async def add(self, store_id: str, *file_ids: str) -> None:
         added = [
