@@ -149,7 +149,10 @@ async def _unlock(exchange: Exchange) -> Response:
 
 
 async def _sign_out(exchange: Exchange) -> Response:
-    """End the session, and remove its cookie even if it has ended already."""
+    """End the session, if there is one, and remove its cookie even if it has ended already."""
+    is_secure = exchange.context.settings.console.is_secure
+    if not session_cookie(exchange.headers, is_secure):
+        return _state(exchange, None)
     token = _token(exchange)
     try:
         await exchange.context.sessions.EndSession(
@@ -159,7 +162,6 @@ async def _sign_out(exchange: Exchange) -> Response:
         failure = from_rpc_error(error)
         if failure.reason != errors_pb2.REASON_INVALID_API_KEY:
             raise failure from None
-    is_secure = exchange.context.settings.console.is_secure
     return _state(exchange, None, {"Set-Cookie": set_cookie(exchange.headers, is_secure, "", 0)})
 
 

@@ -69,6 +69,23 @@ ROWS = [
         {"ok": True},
     ),
     (
+        "session/list",
+        S,
+        pb.ListSessionsRequest(session_id="s"),
+        pb.ListSessionsResponse(
+            sessions=[
+                pb.OpenSession(user_id="u", is_own=True, is_this=True, client_id="c"),
+                pb.OpenSession(user_id="v", name="Vera", idle_ms=12_999),
+            ]
+        ),
+        {
+            "sessions": [
+                {"user": "u", "name": "", "own": True, "this": True, "clientId": "c", "idle": 0},
+                {"user": "v", "name": "Vera", "own": False, "this": False, "idle": 12_999},
+            ]
+        },
+    ),
+    (
         "doc/list",
         {},
         pb.ListArticlesRequest(),

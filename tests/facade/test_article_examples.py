@@ -22,7 +22,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 PREFIX = "/article/v1/"
 SERVER_MADE = {"sessionId", "id", "ids", "outer_id", "time_create", "time", "group_id", "user"}
-SERVER_MADE |= {"time_join", "commentId", "suggestionId", "edited"}
+SERVER_MADE |= {"time_join", "commentId", "suggestionId", "edited", "idle"}
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

@@ -36,10 +36,11 @@ _SUBJECT: JsonObject = {
         "is no such subject any more.",
     },
 }
+_PROPERTIES = {**answers.LIMITS_WITH_USAGE["properties"], **_SUBJECT}
 LIMITED_SUBJECT: JsonObject = {
     **answers.LIMITS_WITH_USAGE,
-    "required": [*answers.LIMITS_WITH_USAGE["required"], *_SUBJECT],
-    "properties": {**answers.LIMITS_WITH_USAGE["properties"], **_SUBJECT},
+    "required": list(_PROPERTIES),
+    "properties": _PROPERTIES,
 }
 CLEARED: Final = answers.object_schema("limits", {"deleted": {"const": True}})
 

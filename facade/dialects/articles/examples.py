@@ -445,7 +445,7 @@ EXAMPLES = {
     ),
     "session/list": Example(
         dict(_SESSION),
-        {"sessions": [{"user": _USER, "name": "tester", "own": True, "this": True, "idle": 0}]},
+        {"sessions": [{"user": _USER, "name": "tester", "own": True, "this": True, "idle": 1200}]},
     ),
     "session/destroy": Example(dict(_SESSION), {"ok": True}),
     "doc/delete": Example({"docId": _DOCUMENT}, {"article": _DOCUMENT}),

@@ -52,7 +52,7 @@ _OPEN = ConfigDict(strict=True, extra="allow", allow_inf_nan=False, defer_build=
 _SECOND: Final = 1000
 
 
-class ExpiresAfter(BaseModel):
+class VectorStoreExpiry(BaseModel):
     """When a vector store expires."""
 
     model_config = _OPEN
@@ -71,7 +71,7 @@ class VectorStoreBody(BaseModel):
     file_ids: list[FileId] | None = Field(
         None, max_length=MAX_FILES, description="Files to add, of any purpose."
     )
-    expires_after: ExpiresAfter | None = Field(
+    expires_after: VectorStoreExpiry | None = Field(
         None, description="Days without a search or a change, after which it expires."
     )
     chunking_strategy: ChunkingStrategy | None = Field(
@@ -86,7 +86,7 @@ class VectorStoreChange(BaseModel):
     model_config = _OPEN
 
     name: str | None = Field(None, max_length=256, description="A name, for people.")
-    expires_after: ExpiresAfter | None = Field(None, description="When it expires.")
+    expires_after: VectorStoreExpiry | None = Field(None, description="When it expires.")
     metadata: Metadata | None = Field(None, description="Up to 16 key-value pairs of strings.")
 
 

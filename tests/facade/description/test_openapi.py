@@ -45,7 +45,10 @@ CONFORMANCE = [status_code_conformance, content_type_conformance, response_schem
 
 ADMIN_KEY = make_admin_key(bytes(32))
 ADMIN = {"admin": {"key_sha256": hash_admin_key(ADMIN_KEY).hex()}}
-CONSOLE_PAGES = ("/console", "/console/assets/{name}", "/console/version", "/console/{page}")
+CONSOLE_PAGES = (
+    *("/console", "/console/assets/{name}", "/console/version", "/console/{page}"),
+    *("/console/oidc/start", "/console/oidc/callback"),
+)
 schemathesis.serializer.alias("application/offset+octet-stream", "application/octet-stream")
 # `make soak` takes them all: of some operations there are thousands, most of which repeat what
 # one schema allows inside another, and to make them takes longer than to send them.

@@ -2,7 +2,12 @@
 
 import json
 
-from facade.dialects.responses import ContinuedPaths, load_paths, parse_request
+from facade.dialects.responses import (
+    FIELD_NAMES,
+    ContinuedPaths,
+    load_paths,
+    parse_request,
+)
 from tests.grid import each_row
 
 BODY = {
@@ -32,7 +37,8 @@ def test_paths_name_the_conversation_or_the_input(path: str, of_body: str, rewri
     source_map = parse_request(json.dumps(BODY).encode()).source_map
     for is_rewritten, expected in ((False, of_body), (True, rewritten)):
         paths = ContinuedPaths(
-            source_map, range(1, 4), "previous_response_id", is_rewritten=is_rewritten
+            *(FIELD_NAMES, source_map, range(1, 4), "previous_response_id"),
+            is_rewritten=is_rewritten,
         )
         loaded = load_paths(json.loads(json.dumps(paths.dump())))
         assert paths.path(path) == loaded.path(path) == expected
