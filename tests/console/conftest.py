@@ -104,14 +104,15 @@ async def opened(
     path: str = "/console",
     *,
     signed_in: bool = True,
+    admin_key: str = "",
     alone: bool = False,
     **options,
 ) -> AsyncIterator[Page]:
     """Open a page; it must break no rule of its policy.
 
-    `alone` opens it in a browser context of its own, for what a page changes in its context: its
-    clock, or the theme. `options` are Playwright's of a context, such as `viewport` and
-    `color_scheme`.
+    `admin_key` unlocks the session. `alone` opens the page in a browser context of its own, for
+    what a page changes in its context: its clock, or the theme. `options` are Playwright's of a
+    context, such as `viewport` and `color_scheme`.
     """
     context = await (_new if alone else _shared)(browser, gateway.url, options)
     before = context.pages
@@ -126,7 +127,7 @@ async def opened(
     )
     await context.clear_cookies()
     if signed_in:
-        await context.add_cookies([await session_cookie(gateway)])
+        await context.add_cookies([await session_cookie(gateway, admin_key)])
     try:
         await page.goto(path)
         yield page

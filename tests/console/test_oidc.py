@@ -28,18 +28,18 @@ async def sign_in_at_issuer(page, name: str) -> None:
 async def test_an_issuer_signs_an_administrator_in(browser, tmp_path):
     async with (
         gateway_with_issuer(tmp_path, ACCOUNTS, OIDC) as (gateway, _),
-        opened(browser, gateway, "/console/usage", signed_in=False, alone=True) as page,
+        opened(browser, gateway, "/console/overview", signed_in=False, alone=True) as page,
     ):
         assert await serious_violations(page) == []
         await page.get_by_role("link", name="Sign in with Example ID").click()
         await sign_in_at_issuer(page, "ada")
         # Back on the page that was opened, with the operations of an administrator.
-        await expect(page.get_by_role("heading", name="Usage", level=1)).to_be_visible()
-        assert page.url == f"{gateway.url}/console/usage"
+        await expect(page.get_by_role("heading", name="Overview", level=1)).to_be_visible()
+        assert page.url == f"{gateway.url}/console/overview"
         sidebar = page.get_by_role("complementary", name="Console")
         await expect(sidebar).to_contain_text("Signed in as ada@example.com, administrator")
-        await page.get_by_role("navigation").get_by_role("link", name="Operations").click()
-        await expect(page.get_by_role("heading", name="Keys").first).to_be_visible()
+        await page.get_by_role("navigation").get_by_role("link", name="People and keys").click()
+        await expect(page.get_by_role("form", name="Create key")).to_be_visible()
         # The session ends while something is written; another tab signs in.
         await page.get_by_role("navigation").get_by_role("link", name="Playground").click()
         await page.get_by_label("Model", exact=True).fill("sandbox/echo")

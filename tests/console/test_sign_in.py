@@ -35,7 +35,7 @@ async def test_a_key_signs_in_once_for_all_tabs(browser, gateway):
         assert await serious_violations(page) == []
         assert await serious_violations_in_the_dark(page) == []
         other = await page.context.new_page()
-        await other.goto("/console/usage")
+        await other.goto("/console/overview")
         await expect(other.get_by_label("API key")).to_be_visible()
         await enter_key(page, "gw-wrong")
         await expect(page.get_by_role("alert")).to_contain_text("API key")
@@ -44,7 +44,7 @@ async def test_a_key_signs_in_once_for_all_tabs(browser, gateway):
         sidebar = page.get_by_role("complementary", name="Console")
         await expect(sidebar).to_contain_text(f"Signed in as tester · version {VERSION}")
         # The tab beside it, and one that a link opens.
-        await expect(other.get_by_role("heading", name="Usage", level=1)).to_be_visible()
+        await expect(other.get_by_role("heading", name="Overview", level=1)).to_be_visible()
         async with page.context.expect_page() as opening:
             link = page.get_by_role("navigation").get_by_role("link", name="Files")
             await link.click(modifiers=["Control"])
@@ -70,11 +70,11 @@ async def test_a_link_signs_an_open_tab_in_once(browser, gateway, gateway_folder
         await page.goto(link)
         await expect(page.get_by_role("heading", name="Playground")).to_be_visible()
         assert page.url == f"{gateway.url}/console"
-        await page.get_by_role("navigation").get_by_role("link", name="Operations").click()
-        await expect(page.get_by_role("heading", name="Operations", level=1)).to_be_visible()
+        await page.get_by_role("navigation").get_by_role("link", name="People and keys").click()
+        await expect(page.get_by_role("heading", name="People and keys")).to_be_visible()
         # The owner of the machine is an administrator, without another secret.
+        await expect(page.get_by_role("list", name="Keys")).to_contain_text("tester")
         await expect(page.get_by_label("Admin key")).to_have_count(0)
-        await expect(page.get_by_role("heading", name="Keys").first).to_be_visible()
     async with opened(browser, gateway, link, signed_in=False) as page:
         await expect(page.get_by_label("API key")).to_be_visible()
         await expect(page.get_by_role("status")).to_contain_text("used or has expired")

@@ -105,8 +105,6 @@ async def change_limits(gateway: Gateway, limits: dict[str, Any]) -> AsyncIterat
 async def opened_by_administrator(
     browser: Browser, gateway: Gateway, path: str, **options: Any
 ) -> AsyncIterator[Page]:
-    """Open a page in a tab that has the admin key."""
-    async with opened(browser, gateway, "/console", **options) as page:
-        await page.evaluate(f"sessionStorage.setItem('gateway.admin-key', '{ADMIN_KEY}')")
-        await page.goto(path)
+    """Open a page in a session that the admin key has unlocked."""
+    async with opened(browser, gateway, path, admin_key=ADMIN_KEY, **options) as page:
         yield page
