@@ -40,8 +40,8 @@ _HEADER = re.compile(r"x-(?:gateway|memory|upstream|should)-[a-z-]+")
 _METRIC = re.compile(r"gateway_[a-z_]+")
 _CLASS = re.compile(r"[A-Z][a-z]+(?:[A-Z][a-z]*)+")
 # Classes of libraries.
-_FOREIGN = frozenset({"AsyncOpenAI", "OpenAILike", "PyAV", "TypedDict", "TypedDicts",
-                      "DownstreamTlsContext", "UpstreamTlsContext"})  # fmt: skip
+_FOREIGN = frozenset({"AsyncOpenAI", "OpenAILike", "PyAV", "ResponsesWS", "TypedDict", "TypedDicts",
+                      "DownstreamTlsContext", "HttpOnly", "UpstreamTlsContext"})  # fmt: skip
 _COMMAND = re.compile(r"^gateway ((?:[a-z-]+ ?)+)")
 _TARGET = re.compile(r"\bmake ([a-z][a-z-]*)")
 

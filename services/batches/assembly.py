@@ -11,7 +11,7 @@ from services.batches.execution import BatchCall, BatchFormats, Execute, Executi
 from services.batches.file_calls import BatchFiles
 from services.batches.finalizing import Finalizing
 from services.batches.metrics import BatchMetrics
-from services.batches.provider_calls import NO_PROVIDERS, ProviderBatches
+from services.batches.provider_calls import NO_PROVIDERS, BatchServices
 from services.batches.provider_queue import ProviderQueue
 from services.batches.records import BatchLimits, TaskKind
 from services.batches.repository import BatchRepository
@@ -51,7 +51,7 @@ class BatchService:
         sweeper: Sweeper,
         budget: ByteBudget,
         at_providers: ProviderQueue,
-        providers: ProviderBatches,
+        providers: BatchServices,
     ) -> None:
         self._at_providers = at_providers
         self._providers = providers
@@ -82,7 +82,7 @@ class BatchService:
         processes: ProcessRegistry | None,
         budget: ByteBudget,
         formats: BatchFormats,
-        providers: ProviderBatches = NO_PROVIDERS,
+        providers: BatchServices = NO_PROVIDERS,
     ) -> Self:
         """Build the service over a migrated database; `run` begins to run batches.
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from gateway.errors.v1 import errors_pb2
 from services.batches.execution import BatchCall, Execute
-from services.batches.provider_calls import ProviderBatches
+from services.batches.provider_calls import BatchServices
 from services.batches.provider_queue import ProviderBatch, ProviderQueue
 from services.batches.records import RequestResult
 from services.batches.retries import is_limited
@@ -56,7 +56,7 @@ class Collecting:
         self,
         tasks: TaskQueue,
         queue: ProviderQueue,
-        provider: ProviderBatches,
+        provider: BatchServices,
         execute: Execute,
         key_of: Callable[[str], str],
         budget: ByteBudget,

@@ -8,7 +8,7 @@ from services.common.errors import GatewayError, unsupported
 Headers = tuple[tuple[str, str], ...]
 
 
-class ProviderBatches(Protocol):
+class BatchServices(Protocol):
     """The batch services of providers, by the providers' names.
 
     Methods that name a provider raise GatewayError: `unsupported` if it has no such service, else

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 import msgspec
 
 from services.batches.execution import BatchCall, Render
-from services.batches.provider_calls import ProviderBatches
+from services.batches.provider_calls import BatchServices
 from services.batches.provider_queue import ProviderBatch, ProviderQueue
 from services.batches.retries import retry_delay_s
 from services.batches.task_queue import ClaimedRequest, Task, TaskQueue
@@ -59,7 +59,7 @@ class Submitting:
         self,
         tasks: TaskQueue,
         queue: ProviderQueue,
-        provider: ProviderBatches,
+        provider: BatchServices,
         render: Render,
         key_of: Callable[[str], str],
         budget: ByteBudget,

@@ -13,9 +13,14 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 ACCOUNTS = {
     "ada": {"email": "ada@example.com", "groups": ["staff", "gateway-admins"]},
+    "lea": {"email": "lea@example.com", "groups": ["leads"], "team": "lab"},
     "eve": {"email": "tester", "groups": ["gateway-admins"]},
 }
-OIDC = {"role_claim": "groups", "roles": {"gateway-admins": "admin"}}
+OIDC = {
+    "team_claim": "team",
+    "role_claim": "groups",
+    "roles": {"gateway-admins": "admin", "leads": "team_admin"},
+}
 
 
 async def sign_in_at_issuer(page, name: str) -> None:
@@ -64,3 +69,31 @@ async def test_an_issuer_gives_nobody_anothers_name(browser, tmp_path):
         await sign_in_at_issuer(page, "eve")
         await expect(page.get_by_role("status")).to_contain_text("You may not sign in here")
         assert page.url == f"{gateway.url}/console"
+
+
+async def test_a_team_administrator_sees_what_is_open(browser, tmp_path):
+    async with (
+        gateway_with_issuer(tmp_path, ACCOUNTS, OIDC) as (gateway, _),
+        opened(browser, gateway, "/console/requests", signed_in=False, alone=True) as page,
+    ):
+        refused: list[str] = []
+        page.on("response", lambda one: refused.append(one.url) if one.status == 403 else None)
+        await page.get_by_role("link", name="Sign in with Example ID").click()
+        await sign_in_at_issuer(page, "lea")
+        await expect(page.get_by_role("heading", name="Requests", level=1)).to_be_visible()
+        await expect(page.get_by_role("button", name="Everyone")).to_have_count(0)
+        pages = page.get_by_role("navigation", name="Pages", exact=True)
+        await expect(pages.get_by_role("link", name="Providers")).to_have_count(0)
+        await pages.get_by_role("link", name="People and keys").click()
+        form = page.get_by_role("form", name="Create key")
+        await form.get_by_label("User").fill("intern")
+        await form.get_by_role("button", name="Create key").click()
+        await expect(page.get_by_role("list", name="Keys")).to_contain_text("intern in lab")
+        await expect(page.get_by_role("button", name="Limits")).to_have_count(0)
+        tabs = page.get_by_role("group", name="What to show").get_by_role("button")
+        assert await tabs.all_inner_texts() == ["Keys", "Users"]
+        await tabs.last.click()
+        user = page.get_by_role("article", name="intern")
+        await expect(user.get_by_role("link", name="Keys")).to_be_visible()
+        await expect(user.get_by_role("button")).to_have_count(0)
+        assert refused == []

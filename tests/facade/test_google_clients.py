@@ -203,7 +203,7 @@ UNSERVED = (
     ("POST", "/v1beta/models/openai/echo:batchGenerateContent", "/v1/batches"),
     ("POST", "/v1alpha/auth_tokens", "a key of the gateway"),
     ("PATCH", "/v1beta/models/x", "belong to their providers"),
-    ("POST", "/upload/v1beta/fileSearchStores/x:uploadToFileSearchStore", "memory"),
+    ("POST", "/upload/v1beta/fileSearchStores/x:uploadToFileSearchStore", "/v1/vector_stores"),
     ("POST", "/v1beta/files:register", "/upload/v1beta/files"),
     ("GET", "/ws/google.ai.generativelanguage.v1beta.GenerativeService.BidiGenerateContent", ""),
 )

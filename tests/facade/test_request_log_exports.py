@@ -64,7 +64,9 @@ async def test_entries_reach_files_webhook_and_collector(tmp_path: Path) -> None
         [span] = [one for one in collector.spans if one.name == entry["endpoint"]]
         [record] = collector.logs
 
+    assert line["headers"]["x-gateway-model"] == "a"
     assert {**line, "request_body": None} == entry | {
+        **{name: line[name] for name in ("failed_attempts", "headers")},
         "request_body": None,
         "response_body": line["response_body"],
         "trace_id": span.trace_id.hex(),

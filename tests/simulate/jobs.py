@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from services.memory.jobs.job_queue import Backlog, Job, JobKind
-from services.memory.jobs.job_runner import JobRunner
+from services.memory.jobs.job_worker import JobWorker
 from tests.simulate.virtual_time import VirtualTimeLoop, simulate
 
 DATABASE_S = 0.005
@@ -17,6 +17,7 @@ DATABASE_S = 0.005
 JOB_S = 3.0
 LEASE_S = 30.0
 POLL_S = 2.0
+AT_ONCE = 4
 
 
 @dataclass(frozen=True)
@@ -96,14 +97,16 @@ class _Queue:
         self._outcome.done += 1
 
 
-class _Runner(JobRunner):
+class _Runner(JobWorker):
     """A runner whose jobs take some time and do nothing."""
 
     def __init__(self, queue: _Queue, dice: random.Random) -> None:
         nothing: Any = None
         simulated: Any = queue
         observer: Any = SimpleNamespace(backlog=lambda _: None, ended=lambda *_: None)
-        super().__init__(nothing, simulated, nothing, observer, POLL_S, uniform=dice.uniform)
+        super().__init__(
+            simulated, nothing, observer, POLL_S, at_once=AT_ONCE, uniform=dice.uniform
+        )
         self._simulated_queue = queue
         self._dice = dice
 

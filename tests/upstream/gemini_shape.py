@@ -92,7 +92,11 @@ GENERATE = {
     "contents": [_CONTENT],
     "systemInstruction": _CONTENT,
     "tools": [_TOOL],
-    "toolConfig": {"functionCallingConfig": _FUNCTION_CALLING, "retrievalConfig": _STRUCT},
+    "toolConfig": {
+        "functionCallingConfig": _FUNCTION_CALLING,
+        "retrievalConfig": _STRUCT,
+        "includeServerSideToolInvocations": _BOOL,
+    },
     "safetySettings": [_STRUCT],
     "generationConfig": _CONFIG,
     "cachedContent": _TEXT,

@@ -15,7 +15,7 @@ from services.accounts.sign_in.issuer import MAX_ANSWER, Issuer
 from services.accounts.sign_in.issuer_tokens import IssuerTokens
 from services.accounts.sign_in.people import People
 from services.accounts.sign_in.servicer import SessionServicer
-from services.accounts.sign_in.sessions import SessionRepository
+from services.accounts.sign_in.sessions import ConsoleSessionRepository
 from services.common.client_address import TrustedProxies
 from services.common.clock import Clock
 from services.common.grpc.authentication import CachingAuthenticator, Caller
@@ -45,7 +45,7 @@ class SignIns:
         self._settings = settings
         self._clock = clock
         self._accounts = AccountRepository(database, clock)
-        self._sessions = SessionRepository(database, clock, settings.console)
+        self._sessions = ConsoleSessionRepository(database, clock, settings.console)
         oidc = settings.console.oidc
         if oidc.issuer and oidc.client_secret_env and not oidc.secret():
             raise SettingsError(
@@ -65,7 +65,7 @@ class SignIns:
         """Return the owner of the token of a session or of the issuer.
 
         Raises:
-            GatewayError: as `SessionRepository.identify` and `IssuerTokens.identify`.
+            GatewayError: as `ConsoleSessionRepository.identify` and `IssuerTokens.identify`.
         """
         if token.startswith(SESSION_PREFIX):
             return await self._sessions.identify(token)

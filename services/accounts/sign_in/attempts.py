@@ -22,7 +22,7 @@ _MAX_RETURN = 512
 _MAX_SEALED = 4096
 
 
-class Attempt(NamedTuple):
+class SignInAttempt(NamedTuple):
     """An attempt to sign in.
 
     Attributes:
@@ -51,13 +51,13 @@ def safe_return(path: str) -> str:
     return path if len(path) <= _MAX_RETURN and _RETURN.fullmatch(path) else HOME
 
 
-def seal(attempt: Attempt, secret: bytes) -> str:
+def seal(attempt: SignInAttempt, secret: bytes) -> str:
     """Return an attempt as text of the characters of base64url and a dot."""
     content = base64.urlsafe_b64encode(json.dumps(attempt).encode()).decode()
     return f"{content}.{_signature(content, secret)}"
 
 
-def unseal(sealed: str, state: str, secret: bytes, now: float) -> Attempt:
+def unseal(sealed: str, state: str, secret: bytes, now: float) -> SignInAttempt:
     """Return the attempt that `seal` made text of, if the issuer answers with its `state`.
 
     Raises:
@@ -66,7 +66,7 @@ def unseal(sealed: str, state: str, secret: bytes, now: float) -> Attempt:
     content, _, signature = sealed.partition(".")
     if len(sealed) > _MAX_SEALED or not _is_equal(signature, _signature(content, secret)):
         raise _unknown()
-    attempt = Attempt(*json.loads(base64.urlsafe_b64decode(content)))
+    attempt = SignInAttempt(*json.loads(base64.urlsafe_b64decode(content)))
     if not _is_equal(state, attempt.state):
         raise _unknown()
     if attempt.ends_at <= now:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
 from gateway.errors.v1 import errors_pb2
-from services.accounts.sign_in.attempts import LIFETIME_S, Attempt, safe_return, seal, unseal
+from services.accounts.sign_in.attempts import LIFETIME_S, SignInAttempt, safe_return, seal, unseal
 from services.accounts.sign_in.claims import Person, person_of
 from services.accounts.sign_in.issuer import Issuer
 from services.common.clock import Clock
@@ -71,7 +71,7 @@ class CodeFlow:
         metadata = await self._issuer.metadata()
         state, nonce, verifier = (self._random_text(_RANDOM_BYTES) for _ in range(3))
         ends_at = int(self._clock.now()) + LIFETIME_S
-        attempt = Attempt(state, nonce, verifier, safe_return(return_to), ends_at)
+        attempt = SignInAttempt(state, nonce, verifier, safe_return(return_to), ends_at)
         query = urlencode(
             {
                 "response_type": "code",
@@ -119,7 +119,7 @@ class CodeFlow:
             self._waiting -= 1
         return SignedIn(person_of(claims, self._oidc), attempt.return_to)
 
-    async def _claims(self, code: str, attempt: Attempt) -> Mapping[str, Any]:
+    async def _claims(self, code: str, attempt: SignInAttempt) -> Mapping[str, Any]:
         """Return the verified claims for a code, with those of the issuer's userinfo endpoint."""
         token, access_token = await self._exchange(code, attempt.verifier)
         claims = await self._issuer.verify(token, [self._oidc.client_id])

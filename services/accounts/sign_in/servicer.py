@@ -12,7 +12,7 @@ from services.accounts.admin.audit import Actor
 from services.accounts.sign_in.administrators import Administrators
 from services.accounts.sign_in.code_flow import CodeFlow
 from services.accounts.sign_in.people import People
-from services.accounts.sign_in.sessions import NewSession, SessionRepository, ended
+from services.accounts.sign_in.sessions import ConsoleSessionRepository, NewSession, ended
 from services.common.client_address import TrustedProxies
 from services.common.errors import GatewayError, invalid, invalid_api_key, permission_denied
 from services.common.grpc.authentication import Caller, Identify, SignIn, caller
@@ -47,7 +47,7 @@ class SessionServicer(sessions_pb2_grpc.SessionServiceServicer):
 
     def __init__(
         self,
-        sessions: SessionRepository,
+        sessions: ConsoleSessionRepository,
         redeem: Redeem,
         identify: Identify,
         administrators: Administrators,

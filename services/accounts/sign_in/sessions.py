@@ -51,7 +51,7 @@ class NewSession:
 
 @dataclass(frozen=True, slots=True)
 class StoredSession:
-    """A session as `SessionRepository.get` returns it.
+    """A session as `ConsoleSessionRepository.get` returns it.
 
     Attributes:
         user_id: id of the user.
@@ -70,7 +70,7 @@ class StoredSession:
     ends_at_ms: int
 
 
-class SessionRepository:
+class ConsoleSessionRepository:
     """Sessions in the database.
 
     Args:

@@ -16,7 +16,7 @@ from services.memory.archive.archive import Archive
 from services.memory.jobs.job_queue import VECTOR_STORE_JOBS, JobQueue
 from services.memory.jobs.job_worker import JobWorker
 from services.memory.jobs.task_client import TaskClient
-from services.memory.vector_stores.file_repository import FileRepository
+from services.memory.vector_stores.file_repository import VectorStoreFileRepository
 from services.memory.vector_stores.file_rows import FileLimits
 from services.memory.vector_stores.file_text import FileTexts
 from services.memory.vector_stores.index_repository import IndexRepository
@@ -88,7 +88,7 @@ class VectorStoreService:
         queue = JobQueue(database, clock, _JOB_LEASE_S, processes, kinds=VECTOR_STORE_JOBS)
         stores = StoreRepository(database, clock, queue, limits.max_per_user)
         file_limits = FileLimits(limits.max_files, limits.max_chunks, limits.max_bytes_per_user)
-        files = FileRepository(database, clock, queue, file_limits)
+        files = VectorStoreFileRepository(database, clock, queue, file_limits)
         indexed = IndexRepository(database, queue, file_limits)
         search = VectorStoreSearch(stores, files, tools.archive, tools.embed_question)
         jobs = JobWorker(

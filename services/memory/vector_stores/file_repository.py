@@ -68,7 +68,7 @@ class SearchedFile:
     end: int
 
 
-class FileRepository:
+class VectorStoreFileRepository:
     """The files; every method raises `unavailable` when the database does not answer.
 
     Args:

@@ -11,7 +11,7 @@ from gateway.memory.v1.vector_stores_pb2 import FoundChunk, SearchVectorStoresRe
 from services.common.attribute_filters import Filter, parse_filter
 from services.memory.archive.archive import Archive, Passage, QuestionVector
 from services.memory.archive.score_fusion import ALPHA
-from services.memory.vector_stores.file_repository import FileRepository, SearchedFile
+from services.memory.vector_stores.file_repository import SearchedFile, VectorStoreFileRepository
 from services.memory.vector_stores.records import expired
 from services.memory.vector_stores.store_repository import StoreRepository
 
@@ -34,7 +34,7 @@ class VectorStoreSearch:
     def __init__(
         self,
         stores: StoreRepository,
-        files: FileRepository,
+        files: VectorStoreFileRepository,
         archive: Archive,
         embed_question: EmbedQuestion,
     ) -> None:

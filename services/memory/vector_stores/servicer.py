@@ -14,7 +14,7 @@ from services.common.errors import GatewayError, invalid
 from services.common.grpc.authentication import caller
 from services.common.grpc.channels import forwarded_metadata
 from services.common.storage.disk import DiskReserve
-from services.memory.vector_stores.file_repository import AddedFile, FileRepository
+from services.memory.vector_stores.file_repository import AddedFile, VectorStoreFileRepository
 from services.memory.vector_stores.file_text import FileTexts
 from services.memory.vector_stores.records import (
     MAX_DESCRIPTION,
@@ -56,7 +56,7 @@ class VectorStoreServicer(vector_stores_pb2_grpc.VectorStoreServiceServicer):
     def __init__(
         self,
         stores: StoreRepository,
-        files: FileRepository,
+        files: VectorStoreFileRepository,
         texts: FileTexts,
         search: VectorStoreSearch,
         reserve: DiskReserve,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from services.accounts.sign_in.attempts import Attempt, safe_return, seal, unseal
+from services.accounts.sign_in.attempts import SignInAttempt, safe_return, seal, unseal
 from services.accounts.sign_in.claims import person_of
 from services.common.errors import GatewayError
 from services.common.settings import Oidc
@@ -74,7 +74,7 @@ def test_browsers_return_to_the_console_alone(path: str, expected: str) -> None:
 
 
 def test_an_attempt_is_its_browsers_for_ten_minutes() -> None:
-    attempt = Attempt("state", "nonce", "verifier", "/console", 100)
+    attempt = SignInAttempt("state", "nonce", "verifier", "/console", 100)
     sealed = seal(attempt, b"secret")
     assert unseal(sealed, "state", b"secret", 99) == attempt
     for case in (

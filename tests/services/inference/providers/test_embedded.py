@@ -128,5 +128,5 @@ async def test_requests_for_text_are_refused() -> None:
 
 def test_model_is_listed_only_where_its_library_is(monkeypatch: pytest.MonkeyPatch) -> None:
     assert embedded.embedded_models()[E5].listed
-    monkeypatch.setattr(embedded, "_LIBRARY", "no_such_library")
+    monkeypatch.setitem(embedded._LIBRARIES, E5, "no_such_library")
     assert not embedded.embedded_models()[E5].listed

@@ -100,7 +100,7 @@ async def test_a_served_request_is_one_line(lines: Lines, stream: bool) -> None:
     assert line[:8] == (*(1.0, "req_1", "user_1", "team_1", "key_1", "messages", "a", "primary"),)
     assert (line.outcome, line.attempts, line.is_helper) == (SERVED, 1, False)
     assert [tuple(used) for used in line.used] == [
-        ("a", "p", "a", 10, 7, 3, 2, 4, {"web_search": 2}, False)
+        ("a", "p", "a", 10, 7, 3, 2, 4, {"web_search": 2}, False, False)
     ]
     assert "secret" not in repr(line) and "std" not in repr(line)
 

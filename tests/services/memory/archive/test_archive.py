@@ -27,11 +27,8 @@ NOW_MS = int(NOW.timestamp() * 1000)
 ALL = 1 << 32
 WORDS = "boat cat dog rent piano garden kite bread sister wedding doctor knee tax lamp".split()
 TABLES = (
-    tables.archived_turns,
-    tables.postings,
-    tables.vectors,
-    tables.signatures,
-    tables.archives,
+    *(tables.archived_turns, tables.postings, tables.vectors),
+    *(tables.signatures, tables.archives),
 )
 
 
@@ -107,7 +104,7 @@ class SingleMemoryArchive:
         async with reading(self.engine) as connection:
             for table in TABLES:
                 # An epoch says how often something was removed.
-                columns = [column for column in table.columns if column.name != "epoch"]
+                columns = [one for one in table.columns if one.name != "epoch"]
                 table_rows = await connection.execute(select(*columns))
                 held[table.name] = sorted(tuple(row) for row in table_rows)
         return held

@@ -19,7 +19,7 @@ from services.memory.jobs.retries import INDEX_ATTEMPTS
 from services.memory.jobs.task_client import Embedding
 from services.memory.storage import tables
 from services.memory.vector_stores.erasure import VectorStoreErasure
-from services.memory.vector_stores.file_repository import AddedFile, FileRepository
+from services.memory.vector_stores.file_repository import AddedFile, VectorStoreFileRepository
 from services.memory.vector_stores.file_rows import FileLimits
 from services.memory.vector_stores.index_repository import IndexRepository
 from services.memory.vector_stores.indexing import IndexingJobs
@@ -78,7 +78,7 @@ class Process:
         self.stores = StoreRepository(engine, clock, self.queue, 10)
         bounds = {"max_files": 100, "max_chunks": 1_000, "max_bytes": 10_000_000, **limits}
         limits = FileLimits(**bounds)
-        self.files = FileRepository(engine, clock, self.queue, limits)
+        self.files = VectorStoreFileRepository(engine, clock, self.queue, limits)
         self.search = VectorStoreSearch(
             self.stores, self.files, Archive(engine, clock), self._embed_question
         )
