@@ -1,6 +1,6 @@
 // The pages of the console, in the order of the sidebar.
 import type { IconName } from "./icons";
-import { mayAdminister } from "./session";
+import { isAdministrator, mayAdministerAll } from "./session";
 
 export interface PageLink {
   path: string;
@@ -20,11 +20,12 @@ const PAGES: readonly PageLink[] = [
   { path: "/console/providers", name: "Providers", icon: "operations" },
 ];
 
-const OF_ADMINISTRATORS = new Set(["/console/people", "/console/providers"]);
-
 /** Return the pages that the role of the person opens. */
 export function openPages(): readonly PageLink[] {
-  return PAGES.filter((page) => !OF_ADMINISTRATORS.has(page.path) || mayAdminister.value);
+  return PAGES.filter(({ path }) => {
+    if (path === "/console/people") return isAdministrator.value || mayAdministerAll.value;
+    return path !== "/console/providers" || mayAdministerAll.value;
+  });
 }
 
 /** Return whether a page is the one of a path, or the page above it. */

@@ -35,9 +35,13 @@ export const userId = computed(() => session.value?.user_id ?? "");
 export const hasEnded = signal(false);
 /** Whether calls of administration are open. */
 export const isAdministrator = computed(() => (session.value?.admin_scopes.length ?? 0) > 0);
-/** Whether they are, or an admin key may open them. */
-export const mayAdminister = computed(
-  () => isAdministrator.value || session.value?.may_unlock === true,
+/** Whether they are for all teams: administrators of a team have its keys and users alone. */
+export const administersAll = computed(
+  () => session.value?.admin_scopes.some((scope) => scope !== "team") === true,
+);
+/** Whether they are for all teams, or an admin key may open them. */
+export const mayAdministerAll = computed(
+  () => administersAll.value || session.value?.may_unlock === true,
 );
 /** What the issuer is called with which people sign in; "" without one. */
 export const issuerName = signal("");

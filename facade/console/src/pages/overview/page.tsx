@@ -12,7 +12,7 @@ import { useTitle } from "../../parts/title";
 import { count, duration, money, share } from "../../parts/units";
 import { words } from "../../words";
 import type { Scope } from "../operations/scope";
-import { isAdministrator } from "../../shell/session";
+import { administersAll, mayAdministerAll } from "../../shell/session";
 import { AdminSignIn } from "../operations/admin_sign_in";
 import { type Split, getActivity } from "./activity";
 import { PERCENTILES, type Percentile, toSeries, totalsOf } from "./series";
@@ -41,14 +41,16 @@ export default function Overview() {
     <>
       <div class="page-head">
         <h1>{text.title}</h1>
-        <Segments
-          label={words.scope.label}
-          choices={words.scope.choices}
-          value={scope}
-          onChange={(now) => route(now === "mine" ? path : `${path}?scope=${now}`)}
-        />
+        {mayAdministerAll.value && (
+          <Segments
+            label={words.scope.label}
+            choices={words.scope.choices}
+            value={scope}
+            onChange={(now) => route(now === "mine" ? path : `${path}?scope=${now}`)}
+          />
+        )}
       </div>
-      {scope === "everyone" && !isAdministrator.value ? (
+      {scope === "everyone" && !administersAll.value ? (
         <AdminSignIn />
       ) : (
         <>

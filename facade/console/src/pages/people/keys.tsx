@@ -11,6 +11,7 @@ import { MoreButton } from "../../parts/more_button";
 import { type Paged, usePaged } from "../../parts/paged";
 import { Status, type Tone } from "../../parts/status";
 import { useActions } from "../../parts/actions";
+import { administersAll } from "../../shell/session";
 import { words } from "../../words";
 import { type Key, createKey, listKeys, revokeKey, rotateKey, updateKey } from "./accounts";
 import { LimitsForm } from "../operations/limits";
@@ -90,7 +91,14 @@ function Card({
         {entry.expires_at !== null && ` · ${text.expires(when(entry.expires_at))}`}
       </p>
       <div class="actions">
-        <Toggle name={name} label={text.limits} isOpen={shown === "limits"} onClick={() => toggle("limits")} />
+        {administersAll.value && (
+          <Toggle
+            name={name}
+            label={text.limits}
+            isOpen={shown === "limits"}
+            onClick={() => toggle("limits")}
+          />
+        )}
         {entry.state !== "revoked" && (
           <>
             <Toggle name={name} label={text.expiry} isOpen={shown === "expiry"} onClick={() => toggle("expiry")} />
@@ -215,10 +223,12 @@ function CreateKey({ user, onCreated }: { user: string; onCreated: (key: Key) =>
           {text.user}
           <input name="user" required autocomplete="off" defaultValue={user} />
         </label>
-        <label>
-          {text.team}
-          <input name="team" autocomplete="off" />
-        </label>
+        {administersAll.value && (
+          <label>
+            {text.team}
+            <input name="team" autocomplete="off" />
+          </label>
+        )}
         <label>
           {text.name}
           <input name="name" autocomplete="off" />

@@ -4,7 +4,7 @@ import { useLocation } from "preact-iso";
 import { Segments } from "../../parts/segments";
 import { useTitle } from "../../parts/title";
 import { words } from "../../words";
-import { isAdministrator } from "../../shell/session";
+import { administersAll, isAdministrator } from "../../shell/session";
 import { AdminSignIn } from "../operations/admin_sign_in";
 import { Audit } from "./audit";
 import { Keys } from "./keys";
@@ -14,12 +14,18 @@ import { Users } from "./users";
 
 const TABS = { keys: Keys, users: Users, teams: Teams, limits: OtherLimits, audit: Audit };
 type Tab = keyof typeof TABS;
+const OF_TEAM: readonly string[] = ["keys", "users"] satisfies Tab[];
 const text = words.people;
 
 export default function People() {
   useTitle(text.title);
   const { query, path, route } = useLocation();
-  const tab: Tab = (query["tab"] ?? "") in TABS ? (query["tab"] as Tab) : "keys";
+  const choices = Object.fromEntries(
+    Object.entries(text.tabs.choices).filter(
+      ([one]) => administersAll.value || OF_TEAM.includes(one),
+    ),
+  ) as typeof text.tabs.choices;
+  const tab: Tab = (query["tab"] ?? "") in choices ? (query["tab"] as Tab) : "keys";
   const Shown = TABS[tab];
   return (
     <>
@@ -28,7 +34,7 @@ export default function People() {
         {isAdministrator.value && (
           <Segments
             label={text.tabs.label}
-            choices={text.tabs.choices}
+            choices={choices}
             value={tab}
             onChange={(now) => route(now === "keys" ? path : `${path}?tab=${now}`)}
           />

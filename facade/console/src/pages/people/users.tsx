@@ -8,6 +8,7 @@ import { when } from "../../parts/formats";
 import { MoreButton } from "../../parts/more_button";
 import { usePaged } from "../../parts/paged";
 import { useActions } from "../../parts/actions";
+import { administersAll } from "../../shell/session";
 import { words } from "../../words";
 import { type User, createUser, deleteUser, eraseUser, listUsers, moveUser } from "./accounts";
 import { LimitsForm } from "../operations/limits";
@@ -34,23 +35,27 @@ export function Users() {
 
   return (
     <>
-      <form class="actions" aria-label={text.create} onSubmit={create}>
-        <label>
-          {text.name}
-          <input name="name" required autocomplete="off" />
-        </label>
-        <label>
-          {text.team}
-          <input name="team" autocomplete="off" />
-        </label>
-        <button>{text.create}</button>
-      </form>
-      <p class="hint">{text.createHint}</p>
+      {administersAll.value && (
+        <>
+          <form class="actions" aria-label={text.create} onSubmit={create}>
+            <label>
+              {text.name}
+              <input name="name" required autocomplete="off" />
+            </label>
+            <label>
+              {text.team}
+              <input name="team" autocomplete="off" />
+            </label>
+            <button>{text.create}</button>
+          </form>
+          <p class="hint">{text.createHint}</p>
+        </>
+      )}
       <Failure error={error ?? users.error} />
       <NameSearch label={text.search} onSearch={setName} />
       {users.isLoaded && users.items.length === 0 && (
         <Empty title={name === "" ? text.none : text.noneNamed(name)}>
-          <p>{text.noneHint}</p>
+          {administersAll.value && <p>{text.noneHint}</p>}
         </Empty>
       )}
       <ul class="cards" aria-label={text.title}>
@@ -77,40 +82,54 @@ function Card({ user, onChanged }: { user: User; onChanged: () => void }) {
         {user.team === null ? text.noTeam : text.inTeam(user.team)} · {user.plan} · {text.since(when(user.created_at))}
       </p>
       <div class="actions">
-        <button type="button" class="quiet" aria-expanded={shown === "limits"} onClick={() => toggle("limits")}>
-          {words.people.keys.limits}
-          <span class="visually-hidden"> {user.name}</span>
-        </button>
-        <button type="button" class="quiet" aria-expanded={shown === "team"} onClick={() => toggle("team")}>
-          {text.move}
-          <span class="visually-hidden"> {user.name}</span>
-        </button>
         <a href={`/console/people?user=${encodeURIComponent(user.name)}`}>
           {text.keys}
           <span class="visually-hidden"> {user.name}</span>
         </a>
-        <a href={`/console/requests?scope=everyone&user_id=${id}`}>
-          {words.requests.title}
-          <span class="visually-hidden"> {user.name}</span>
-        </a>
-        <ConfirmButton
-          label={text.remove}
-          name={user.name}
-          question={text.removeQuestion(user.name)}
-          onConfirm={async () => {
-            await deleteUser(user.id);
-            onChanged();
-          }}
-        />
-        <ConfirmButton
-          label={text.erase}
-          name={user.name}
-          question={text.eraseQuestion(user.name)}
-          onConfirm={async () => {
-            await eraseUser(user.id);
-            onChanged();
-          }}
-        />
+        {administersAll.value && (
+          <>
+            <button
+              type="button"
+              class="quiet"
+              aria-expanded={shown === "limits"}
+              onClick={() => toggle("limits")}
+            >
+              {words.people.keys.limits}
+              <span class="visually-hidden"> {user.name}</span>
+            </button>
+            <button
+              type="button"
+              class="quiet"
+              aria-expanded={shown === "team"}
+              onClick={() => toggle("team")}
+            >
+              {text.move}
+              <span class="visually-hidden"> {user.name}</span>
+            </button>
+            <a href={`/console/requests?scope=everyone&user_id=${id}`}>
+              {words.requests.title}
+              <span class="visually-hidden"> {user.name}</span>
+            </a>
+            <ConfirmButton
+              label={text.remove}
+              name={user.name}
+              question={text.removeQuestion(user.name)}
+              onConfirm={async () => {
+                await deleteUser(user.id);
+                onChanged();
+              }}
+            />
+            <ConfirmButton
+              label={text.erase}
+              name={user.name}
+              question={text.eraseQuestion(user.name)}
+              onConfirm={async () => {
+                await eraseUser(user.id);
+                onChanged();
+              }}
+            />
+          </>
+        )}
       </div>
       <Failure error={error} />
       {shown === "limits" && <LimitsForm path={`users/${id}/limits`} />}

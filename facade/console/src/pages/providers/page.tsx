@@ -1,5 +1,5 @@
 import { useTitle } from "../../parts/title";
-import { isAdministrator } from "../../shell/session";
+import { administersAll } from "../../shell/session";
 import { AdminSignIn } from "../operations/admin_sign_in";
 import { ProviderHealth } from "../operations/providers";
 
@@ -8,7 +8,7 @@ export default function Providers() {
   return (
     <>
       <h1>Providers</h1>
-      {isAdministrator.value ? <ProviderHealth /> : <AdminSignIn />}
+      {administersAll.value ? <ProviderHealth /> : <AdminSignIn />}
     </>
   );
 }

@@ -10,7 +10,7 @@ import { Segments } from "../../parts/segments";
 import { useTitle } from "../../parts/title";
 import { words } from "../../words";
 import type { Scope } from "../operations/scope";
-import { isAdministrator } from "../../shell/session";
+import { administersAll, mayAdministerAll } from "../../shell/session";
 import { AdminSignIn } from "../operations/admin_sign_in";
 import { listUsers } from "../people/accounts";
 import { RequestPage } from "./details";
@@ -26,7 +26,7 @@ export default function Requests() {
   const { query } = useLocation();
   const scope: Scope = query["scope"] === "everyone" ? "everyone" : "mine";
   const id = params["id"] ?? "";
-  if (scope === "everyone" && !isAdministrator.value) {
+  if (scope === "everyone" && !administersAll.value) {
     return (
       <>
         <Head scope={scope} />
@@ -43,12 +43,14 @@ function Head({ scope }: { scope: Scope }) {
   return (
     <div class="page-head">
       <h1>{text.title}</h1>
-      <Segments
-        label={words.scope.label}
-        choices={words.scope.choices}
-        value={scope}
-        onChange={(now) => route(now === "mine" ? path : `${path}?scope=${now}`)}
-      />
+      {mayAdministerAll.value && (
+        <Segments
+          label={words.scope.label}
+          choices={words.scope.choices}
+          value={scope}
+          onChange={(now) => route(now === "mine" ? path : `${path}?scope=${now}`)}
+        />
+      )}
     </div>
   );
 }
