@@ -79,10 +79,13 @@ async def get_file(exchange: Exchange) -> Response:
 
 
 async def delete(exchange: Exchange) -> Response:
-    """Delete a file."""
+    """Delete a file, with `force=true` also one that documents show."""
     file_id = _file_id(exchange)
+    force = exchange.query.get("force", "false")
+    if force not in ("true", "false"):
+        raise invalid("force", "force: must be true or false")
     await exchange.context.files.DeleteFile(
-        DeleteFileRequest(id=file_id), metadata=rpc_metadata(exchange)
+        DeleteFileRequest(id=file_id, force=force == "true"), metadata=rpc_metadata(exchange)
     )
     match _api_format(exchange):
         case ApiFormat.OPENAI:
@@ -278,6 +281,13 @@ ENDPOINTS = (
         handler=delete,
         operation_id="deleteFile",
         summary="Delete a file",
+        parameters=[
+            query_parameter(
+                "force",
+                {"enum": ["true", "false"], "default": "false"},
+                "Whether it is deleted although documents show it, which is 409 otherwise.",
+            )
+        ],
         answer=Answer("The file was deleted"),
     ),
     EndpointSpec(

@@ -58,7 +58,7 @@ def remove_files(
     user: _UserOption,
     ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Ids of the files.")],
 ) -> None:
-    """Delete files; stop at the first one that does not belong to the user."""
+    """Delete files, also those that documents show; stop at the first that is not the user's."""
 
     async def work(engine: "AsyncEngine", settings: "Settings", caller: "Caller") -> None:
         from services.files.blobs import open_blobs
@@ -67,7 +67,7 @@ def remove_files(
 
         store = FileStore(FileRepository(engine), open_blobs(settings.storage))
         for file_id in ids:
-            await store.delete(owner_of(caller), file_id)
+            await store.delete(owner_of(caller), file_id, force=True)
             typer.echo(f"Deleted {file_id}.", err=True)
 
     _for_user(user, work)

@@ -37,7 +37,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from gateway.errors.v1 import errors_pb2
 from gateway.files.v1.files_pb2 import File, ListFilesRequest, Purpose
 from services.common.clock import Clock
-from services.common.errors import GatewayError, invalid
+from services.common.errors import GatewayError, conflict, invalid
 from services.common.storage.database import (
     insert_if_absent,
     metadata,
@@ -45,13 +45,15 @@ from services.common.storage.database import (
     reading_once,
     write,
 )
-from services.common.storage.shown_files import is_shown
+from services.common.storage.shown_files import is_in_document, is_shown, shown_files
 from services.files.blob_errors import storage_unavailable
 
 PREFIX = "file-"
 MAX_PAGE = 10_000
 MAX_IDS = 100
 
+# Documents that an error names.
+_MOST_NAMED = 10
 _ID = re.compile(r"file-[0-9A-HJKMNP-TV-Z]{26}", re.ASCII)
 PURPOSE_NAMES: dict[int, str] = {
     number: name.removeprefix("PURPOSE_").lower() for name, number in Purpose.items() if number
@@ -220,11 +222,12 @@ class FileRepository:
             page.reverse()
         return page, len(rows) > limit
 
-    async def remove(self, owner_id: str, file_id: str) -> None:
+    async def remove(self, owner_id: str, file_id: str, *, force: bool = True) -> None:
         """Delete the row of a file, and subtract the file from its owner's usage.
 
         Raises:
-            GatewayError: not_found, when the owner has no such file.
+            GatewayError: not_found, when the owner has no such file; conflict, without `force`,
+                when documents show it.
         """
         if not _ID.fullmatch(file_id):
             raise not_found(file_id)
@@ -233,10 +236,32 @@ class FileRepository:
             files.c.owner_id == owner_id,
             self._is_stored(),
         )
+        removable = which if force else (*which, not_(is_in_document(files.c.id)))
         with translate_errors():
-            removed = await write(self._engine, lambda connection: _remove(connection, which))
-        if not removed:
-            raise not_found(file_id)
+            removed = await write(self._engine, lambda connection: _remove(connection, removable))
+        if removed:
+            return
+        if not force and (article_ids := await self._showing(which)):
+            raise conflict(
+                "file_id",
+                f"documents show this file: {', '.join(article_ids)}; remove it there first, or "
+                "delete it with force=true",
+            )
+        raise not_found(file_id)
+
+    async def _showing(self, which: Sequence[ColumnElement[bool]]) -> Sequence[str]:
+        """Return the ids of documents that show a file, a few of them."""
+        # Another name: conditions of `which` have a subquery on the table.
+        shown = shown_files.alias()
+        query = (
+            select(shown.c.article_id)
+            .join(files, files.c.id == shown.c.file_id)
+            .where(*which)
+            .order_by(shown.c.article_id)
+            .limit(_MOST_NAMED)
+        )
+        async with self._reading_once() as connection:
+            return (await connection.scalars(query)).all()
 
     async def remove_expired(self, at_most: int) -> Sequence[str]:
         """Delete the rows of expired files, the first to expire first; return their ids."""

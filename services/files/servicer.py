@@ -94,7 +94,7 @@ class FileStoreServicer(FileStoreServiceServicer):
         self, request: DeleteFileRequest, context: "Context[Any, Any]"
     ) -> DeleteFileResponse:
         """Delete a file."""
-        await self._store.delete(owner_of(caller.get()), request.id)
+        await self._store.delete(owner_of(caller.get()), request.id, force=request.force)
         return DeleteFileResponse()
 
     async def ReadFile(

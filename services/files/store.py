@@ -33,13 +33,13 @@ class FileStore:
         self._repository = repository
         self._blobs = blobs
 
-    async def delete(self, owner_id: str, file_id: str) -> None:
-        """Delete a file.
+    async def delete(self, owner_id: str, file_id: str, *, force: bool) -> None:
+        """Delete a file, with `force` also one that documents show.
 
         Raises:
-            GatewayError: not_found; storage_unavailable.
+            GatewayError: not_found; conflict; storage_unavailable.
         """
-        await self._repository.remove(owner_id, file_id)
+        await self._repository.remove(owner_id, file_id, force=force)
         try:
             await self._blobs.delete(file_id)
         except GatewayError:

@@ -119,13 +119,20 @@ async def test_a_member_corrects_the_caption_of_anothers_figure(members):
     assert (code, message[:16]) == (40003, "/image/0/fileId:")
 
 
-async def test_a_figure_outlives_its_file(members):
-    ada, _, _ = members
+async def test_a_shown_file_is_deleted_on_demand_alone(members):
+    ada, bob, _ = members
     file_id = await ada.upload()
     figure = await ada.insert_image({"fileId": file_id})
     url = f"{ada.gateway.url}/v1/files/{file_id}"
-    async with ada.gateway.http.delete(url, headers=ada.bearer) as answer:
-        assert answer.status == 200
+    for one, force, status, words in (
+        (ada, "", 409, ada.document),
+        (ada, "?force=false", 409, "force=true"),
+        (ada, "?force=1", 400, "force"),
+        (bob, "?force=true", 404, file_id),
+        (ada, "?force=true", 200, "deleted"),
+    ):
+        async with one.gateway.http.delete(url + force, headers=one.bearer) as answer:
+            assert (answer.status, words in await answer.text()) == (status, True), force
     image = [{"fileId": file_id, "alt": "Tides"}]
     await ada.done("block/text/replace", blockId=figure, image=image)
     code, message = await ada.refused("doc/image", blockId=figure)

@@ -62,6 +62,11 @@ def is_shown(file_id: ColumnElement[str]) -> ColumnElement[bool]:
     )
 
 
+def is_in_document(file_id: ColumnElement[str]) -> ColumnElement[bool]:
+    """Return the SQL condition that a document shows the file of a row."""
+    return exists(select(shown_files.c.file_id).where(shown_files.c.file_id == file_id))
+
+
 async def add_shown_files(connection: AsyncConnection, shown: Collection[ShownFile]) -> None:
     """Store that documents show files, within the caller's transaction."""
     # The same order everywhere, so that two transactions never deadlock.

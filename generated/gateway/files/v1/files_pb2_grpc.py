@@ -153,7 +153,8 @@ class FileStoreServiceServicer:
     def DeleteFile(self, request, context):
         """Deletes a file; reads that begin afterwards do not find it.
 
-        Statuses: OK. NOT_FOUND (REASON_NOT_FOUND), also for a deleted file.
+        Statuses: OK. NOT_FOUND (REASON_NOT_FOUND), also for a deleted file. ABORTED
+        (REASON_CONFLICT): documents show the file, and `force` is not set.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

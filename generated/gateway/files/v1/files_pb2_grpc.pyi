@@ -65,7 +65,8 @@ class FileStoreServiceStub:
     DeleteFile: _grpc.UnaryUnaryMultiCallable[_files_pb2.DeleteFileRequest, _files_pb2.DeleteFileResponse]
     """Deletes a file; reads that begin afterwards do not find it.
 
-    Statuses: OK. NOT_FOUND (REASON_NOT_FOUND), also for a deleted file.
+    Statuses: OK. NOT_FOUND (REASON_NOT_FOUND), also for a deleted file. ABORTED
+    (REASON_CONFLICT): documents show the file, and `force` is not set.
     """
     ReadFile: _grpc.UnaryStreamMultiCallable[_files_pb2.ReadFileRequest, _files_pb2.ReadFileResponse]
     """Reads a file, or a range of it: first its description, then its bytes in order.
@@ -171,7 +172,8 @@ class FileStoreServiceAsyncStub(FileStoreServiceStub):
     DeleteFile: _aio.UnaryUnaryMultiCallable[_files_pb2.DeleteFileRequest, _files_pb2.DeleteFileResponse]  # type: ignore[assignment]
     """Deletes a file; reads that begin afterwards do not find it.
 
-    Statuses: OK. NOT_FOUND (REASON_NOT_FOUND), also for a deleted file.
+    Statuses: OK. NOT_FOUND (REASON_NOT_FOUND), also for a deleted file. ABORTED
+    (REASON_CONFLICT): documents show the file, and `force` is not set.
     """
     ReadFile: _aio.UnaryStreamMultiCallable[_files_pb2.ReadFileRequest, _files_pb2.ReadFileResponse]  # type: ignore[assignment]
     """Reads a file, or a range of it: first its description, then its bytes in order.
@@ -298,7 +300,8 @@ class FileStoreServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_files_pb2.DeleteFileResponse, _abc.Awaitable[_files_pb2.DeleteFileResponse]]:
         """Deletes a file; reads that begin afterwards do not find it.
 
-        Statuses: OK. NOT_FOUND (REASON_NOT_FOUND), also for a deleted file.
+        Statuses: OK. NOT_FOUND (REASON_NOT_FOUND), also for a deleted file. ABORTED
+        (REASON_CONFLICT): documents show the file, and `force` is not set.
         """
 
     @_abc_1.abstractmethod
