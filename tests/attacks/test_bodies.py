@@ -65,7 +65,7 @@ def message_of(path: str, answer: str) -> str:
 
 
 # Bodies are made by their tests: to collect these would take seconds in each test process.
-@pytest.mark.thorough(one_in=4)
+@pytest.mark.thorough(one_in=7)
 @pytest.mark.parametrize(
     ("path", "content", "status", "says"),
     [

@@ -153,6 +153,7 @@ def _asked_by(kind: Kind, number: int) -> Sequence[Dialect]:
     return dialects if is_soak() else [dialects[number % len(dialects)]]
 
 
+@pytest.mark.thorough(one_in=3)
 @pytest.mark.parametrize("kind", KINDS)
 async def test_any_value_at_any_place_is_harmless(
     target: Gateway,

@@ -70,6 +70,7 @@ PLACES = (
 )
 
 
+@pytest.mark.thorough(one_in=3)
 @pytest.mark.parametrize("schema", SCHEMAS.values(), ids=SCHEMAS)
 async def test_a_schema_without_a_small_example_is_harmless(
     target: Gateway, attacker_key: str, observer: Observer, schema: Mapping[str, Any]

@@ -38,6 +38,7 @@ async def output(gateway, folder: Path, *command: str | Path) -> str:
     return written.decode()
 
 
+@pytest.mark.thorough(one_in=2)
 @pytest.mark.parametrize("api", ["chat", "messages", "responses"])
 async def test_programs_send_what_the_page_would(page, gateway, api, tmp_path):
     await choose(page, "sandbox/echo", api)

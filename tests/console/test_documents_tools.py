@@ -99,6 +99,7 @@ async def test_history_shows_changes_and_restores(browser, gateway, editor):
         await expect(page.get_by_label(MARKDOWN)).to_have_text("The moon pulls the sea")
 
 
+@pytest.mark.soak
 async def test_rows_and_columns_are_changed_in_place(browser, gateway, editor):
     [shown] = await editor.insert(table(["a", "b"], ["c", "d"]))
     before = (await editor.call("doc/read-block", blockId=shown))["block"]["children"]

@@ -9,6 +9,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import orjson
+import pytest
 
 from tests.e2e.test_limits_killed import Callers, limited
 from tests.faults import actions
@@ -94,6 +95,7 @@ async def test_of_40_answers_of_two_dollars_one_passes(tmp_path: Path) -> None:
         await until(is_recorded, within_s=SOON_S)
 
 
+@pytest.mark.soak
 async def test_of_five_prompts_beyond_the_budget_one_passes(tmp_path: Path) -> None:
     async with limited(tmp_path, SETTINGS, spend_per_day="0.45") as callers:
         gate = asyncio.Event()
@@ -141,6 +143,7 @@ async def test_what_a_killed_worker_had_reserved_stays_spent(tmp_path: Path) -> 
         assert callers.passed() == 1
 
 
+@pytest.mark.soak
 async def test_a_stream_whose_caller_leaves_costs_what_is_recorded(tmp_path: Path) -> None:
     async with limited(tmp_path, SETTINGS, spend_per_day="10") as callers:
         callers.upstream.plays("quick", actions.dawdles(1e6))

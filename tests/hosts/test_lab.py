@@ -284,6 +284,7 @@ async def _records(connection: "asyncpg.Connection", user_id: str) -> int:
     return int(count)
 
 
+@pytest.mark.soak
 async def test_events_lose_nothing(cluster: Cluster, admin: Administrator) -> None:
     began_at = time.time()
     lab = await opened(cluster, admin, "lab")

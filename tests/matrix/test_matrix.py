@@ -69,6 +69,7 @@ def test_the_table():
     assert all(len(taken(endpoint)) >= 40 for endpoint in ENDPOINTS)
 
 
+@pytest.mark.thorough(one_in=3)
 @pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("upstream", UPSTREAMS, ids=lambda upstream: upstream.name)
 @pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda endpoint: endpoint.NAME)

@@ -107,6 +107,7 @@ async def _learn(target: MatrixGateway) -> None:
                 await loop.go_on(one)
 
 
+@pytest.mark.thorough(one_in=2)
 @pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("way", ["loop", "switch", "fallback"])
 @pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda endpoint: endpoint.NAME)

@@ -52,8 +52,8 @@ CONSOLE_PAGES = (
 schemathesis.serializer.alias("application/offset+octet-stream", "application/octet-stream")
 # `make soak` takes them all: of some operations there are thousands, most of which repeat what
 # one schema allows inside another, and to make them takes longer than to send them.
-MOST_MADE = 20
-MOST_SENT = 3
+MOST_MADE = 10
+MOST_SENT = 2
 PATIENCE_S = 60  # schemathesis itself would wait for 10 s
 
 
