@@ -133,6 +133,11 @@ def test_what_is_linear_passes(expression: str) -> None:
     assert not slowest(Held(re.compile(expression), methods={"sub"}))
 
 
+def test_a_separator_that_is_content_too_is_found() -> None:
+    expression = re.compile(r"/console(?:[/?](?!/)[A-Za-z0-9_.~?=&%+-]+)*/?", re.ASCII)
+    assert slowest(Held(expression, methods={"fullmatch"}))
+
+
 def test_anchored_use_counts_one_start() -> None:
     assert not slowest(Held(re.compile(r"\S*x"), methods={"fullmatch"}))
     assert slowest(Held(re.compile(r"0*\.?0+x"), methods={"fullmatch"}))

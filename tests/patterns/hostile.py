@@ -11,7 +11,7 @@ from tests.patterns.steps import character_test
 
 MANY = 200  # repetitions from which a bounded repeat counts as a loop
 _ENDS = ("", "\x01")
-_CANDIDATES = [*"a0 _-.:,;/\n\"'`<(=\\*#AZz91\t&\r\x01", "é", "中", "\ufffe"]
+_CANDIDATES = [*"a0 _-.:,;/?\n\"'`<(=\\*#AZz91\t&\r\x01", "é", "中", "\ufffe"]
 _FEW = 6
 
 
@@ -49,13 +49,35 @@ def _attacks(tree: Any, flags: int) -> Iterator[tuple[str, str]]:
         if prefix:
             yield "", prefix
             yield "", prefix[-1]
-    for one in list(dict.fromkeys(characters))[:_FEW]:
+    for one in list(dict.fromkeys([*_shared(tree, flags), *characters]))[:_FEW]:
         yield "", one
         for prefix, _ in _loops(tree, flags, ""):
             yield prefix, one
     if whole := _sample(tree, flags):
         yield "", whole
         yield "", whole[:-1] or whole
+
+
+def _shared(tree: Any, flags: int) -> Sequence[str]:
+    """Return some characters that two parts of one repeat match: either may take them."""
+    shared = []
+    for operation, argument in tree:
+        for inner, inner_flags in _inner(operation, argument, flags):
+            shared += _shared(inner, inner_flags)
+            if operation in (sre.MAX_REPEAT, sre.MIN_REPEAT):
+                matches = [character_test(*node, inner_flags) for node in _singles(inner)]
+                shared += [one for one in _CANDIDATES if sum(match(one) for match in matches) > 1]
+    return shared
+
+
+def _singles(tree: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield the nodes of single characters in a tree, but for what it looks at around it."""
+    for operation, argument in tree:
+        if operation in (sre.LITERAL, sre.NOT_LITERAL, sre.ANY, sre.IN):
+            yield operation, argument
+        elif operation not in (sre.ASSERT, sre.ASSERT_NOT):
+            for inner, _ in _inner(operation, argument, 0):
+                yield from _singles(inner)
 
 
 def _loops(tree: Any, flags: int, prefix: str) -> Iterator[tuple[str, list[str]]]:

@@ -17,7 +17,7 @@ from services.common.errors import GatewayError, invalid
 LIFETIME_S = 600
 HOME = "/console"
 # Paths to which the browser may return: of the console alone, and without `//` or a backslash.
-_RETURN = re.compile(r"/console(?:[/?](?!/)[A-Za-z0-9_.~?=&%+-]+)*/?", re.ASCII)
+_RETURN = re.compile(r"/console(?:/[A-Za-z0-9_.~%+-]+)*/?(?:\?[A-Za-z0-9_.~?=&%+-]*)?", re.ASCII)
 _MAX_RETURN = 512
 _MAX_SEALED = 4096
 
