@@ -122,7 +122,7 @@ def message_of(path: str, answer: str) -> str:
             CHAT,
             lambda: body(2 * MIB, b"metadata", b"{}"),
             400,
-            "fields that are passed on unread: must have at most 200000 values",
+            "fields that are passed through: must have at most 200000 values",
             id="metadata",
         ),
         pytest.param(
