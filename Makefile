@@ -139,7 +139,7 @@ SDK_TABLES := tests/surface/test_table.py tests/surface/test_sdk_methods.py test
 NAME_HANGING = -o faulthandler_timeout=900 -o faulthandler_exit_on_timeout=true
 
 test: setup sdks $(CONSOLE)/node_modules/.installed console ## run all tests (needs no network, root or running server)
-	$(RUN_TESTS) $(NAME_HANGING) -m "not soak and not clients" --ignore tests/clients $(SDK_TABLES:%=--ignore=%)
+	$(RUN_TESTS) $(NAME_HANGING) --sample -m "not soak and not clients" --ignore tests/clients $(SDK_TABLES:%=--ignore=%)
 
 newcomer: setup ## time a first start from a clone, and run the README against it
 	$(BIN)/python -m tests.newcomer

@@ -14,7 +14,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 from tests.compiled_statements import compiled_statements as compiled_statements
 from tests.faults.clock import SkippingLoop
-from tests.thoroughness import SOAK, left_out, mark_other_databases
+from tests.thoroughness import SOAK, is_soak, left_out, mark_left_out
 
 # How long an example takes says how busy the machine is, and nothing about the code.
 hypothesis.settings.register_profile("gateway", deadline=None, max_examples=50)
@@ -78,6 +78,11 @@ def pytest_asyncio_loop_factories(
     return {"loop": asyncio.SelectorEventLoop if is_pythons else uvloop.new_event_loop}
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option for a part of the tests; without it, all that are named run."""
+    parser.addoption("--sample", action="store_true", help="leave out tests as `make test` does")
+
+
 class SharedProcessScheduling(LoadScopeScheduling):
     """Scheduling by module, and by group where modules share processes."""
 
@@ -115,7 +120,7 @@ def pytest_collection_modifyitems(
 ) -> Generator[None, None, None]:
     """Sort the tests by when they begin, workers take them in this order; sample some."""
     # Before tests are selected by their marks.
-    mark_other_databases(items)
+    mark_left_out(items, is_sample=is_soak() or config.getoption("sample"))
     yield
     repetitions = left_out(items)
     if repetitions:
