@@ -1,5 +1,6 @@
 """Tags and end users of requests: what callers send, and the reports of their usage."""
 
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ import pytest
 
 from services.accounts.admin.admin_keys import hash_admin_key, make_admin_key
 from services.accounts.repository import AccountRepository
+from services.common.clock import Clock
 from services.common.settings import Storage
 from services.common.storage.database import open_engine
 from tests.gateway_in_process import Gateway, running_gateway
@@ -27,8 +29,11 @@ async def gateway(tmp_path: Path) -> AsyncIterator[Gateway]:
 
 
 def labelled(folder: Path, **usage: Any) -> Any:
+    # No minute ends within a test.
+    now_s = time.time() // 60 * 60
     return running_gateway(
         folder,
+        clock=Clock(lambda: now_s),
         admin={"key_sha256": hash_admin_key(KEY).hex()},
         usage={"write_every_s": 0.05, **(usage or USAGE)},
         models=[{"name": "m", "provider": "openai", "upstream": "echo", "price": PRICE}],

@@ -1,6 +1,7 @@
 """Reports of a caller's own requests: the request log and activity, without those of others."""
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,16 +26,21 @@ SECTIONS: dict[str, Any] = {
 }
 
 
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("own")
+
+
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def gateway(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Gateway]:
-    async with running_gateway(tmp_path_factory.mktemp("own"), **SECTIONS) as running:
+async def gateway(folder: Path) -> AsyncIterator[Gateway]:
+    async with running_gateway(folder, **SECTIONS) as running:
         yield running
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def other_key(gateway: Gateway, tmp_path_factory: pytest.TempPathFactory) -> str:
+async def other_key(gateway: Gateway, folder: Path) -> str:
     """Return the key of another user."""
-    engine = open_engine(Storage(data_dir=tmp_path_factory.getbasetemp() / "own0"))
+    engine = open_engine(Storage(data_dir=folder))
     key = await AccountRepository(engine).create_key("other")
     await engine.dispose()
     return key
