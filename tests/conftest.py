@@ -42,7 +42,10 @@ SHARED_PROCESSES = {
 # Of these the tests behind Envoy are a group. Any worker starts the gateway of the others quickly.
 BEHIND_ENVOY = "tests/e2e/"
 # Modules that take ten seconds and more begin after the groups.
-LONG = ("tests/test_patterns.py", "tests/facade/description/test_openapi.py", "tests/matrix/")
+LONG = (
+    *("tests/test_patterns.py", "tests/facade/description/test_openapi.py", "tests/matrix/"),
+    *("tests/surface/", "tests/upstream/", "tests/services/test_erasures.py"),
+)
 IN_ORDER = (*SHARED_PROCESSES.values(), (BEHIND_ENVOY,), LONG)
 
 
