@@ -106,7 +106,7 @@ class WebSocket:
         self.wake()
 
     def wake(self) -> None:
-        """Let `receive` return None, unless a message is arriving."""
+        """Wake `receive`, which then returns None unless a message is arriving."""
         self._is_woken = True
         if self._waiting is not None:
             self._waiting.reschedule(self._loop.time())

@@ -134,7 +134,7 @@ async def _get(exchange: Exchange) -> Response:
 
 
 async def _unlock(exchange: Exchange) -> Response:
-    """Give the session the scopes of an admin key."""
+    """Open to the session what an admin key opens."""
     check_json(exchange)
     token = _token(exchange)
     body = validation.read(_UNLOCK, await _short_body(exchange))

@@ -81,7 +81,7 @@ class Attempt:
         self.stream = call.stream
 
     def defer(self, deferred: DeferredCall | None) -> None:
-        """Let a batch service make the call in place of the HTTP request, unless it is None.
+        """Send the call by a batch service in place of the HTTP request, unless it is None.
 
         Raises:
             GatewayError: unsupported, the answer has to be streamed.

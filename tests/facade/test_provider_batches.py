@@ -154,7 +154,7 @@ async def provided(
 
 @contextmanager
 def playing(at: Provided, **changes: Any) -> Iterator[BatchServices]:
-    """Let the batch services do something else for a while."""
+    """Replace what the batch services do for a while."""
     services = at.services
     for name in ("batches", "files"):
         getattr(services, name).clear()

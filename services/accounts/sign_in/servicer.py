@@ -122,7 +122,7 @@ class SessionServicer(sessions_pb2_grpc.SessionServiceServicer):
     async def UnlockAdministration(
         self, request: sessions_pb2.UnlockAdministrationRequest, context: Context
     ) -> sessions_pb2.UnlockAdministrationResponse:
-        """Give the session the scopes of an admin key."""
+        """Open to the session what an admin key opens."""
         sign_in = _sign_in()
         if (await self._sessions.get(sign_in.session_id)).method == OIDC:
             raise permission_denied("your issuer decides your role; ask its administrator")

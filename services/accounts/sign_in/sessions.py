@@ -181,7 +181,7 @@ class ConsoleSessionRepository:
         return StoredSession(row.id, row.name, row.team or "", row.role, row.method, row.ends_at_ms)
 
     async def unlock(self, session_id: str, admin_key_id: str, actor: Actor) -> str:
-        """Give a session the scopes of an admin key; return its new token.
+        """Open to a session what an admin key opens; return its new token.
 
         Raises:
             GatewayError: invalid_api_key, when the session has ended.
