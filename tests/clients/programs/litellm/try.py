@@ -1,13 +1,12 @@
-"""LiteLLM as a client, over both dialects: answers, streams, tools, structured output, batches."""
+"""LiteLLM as a client, over both dialects: answers, streams, tools, structured output."""
 
 import json
-import time
 from functools import partial
 from typing import Any
 
 import litellm
 from pydantic import BaseModel
-from steps import ADDRESS, KEY, MODELS, OF_RESPONSES, run_all, shows_thoughts
+from steps import ADDRESS, KEY, run, shows_thoughts
 
 
 class Place(BaseModel):
@@ -96,49 +95,6 @@ def thinking(model: str) -> None:
     assert "14 degrees, rain" in answer.choices[0].message.content, answer
 
 
-def batches(model: str) -> None:
-    at: dict[str, Any] = {"custom_llm_provider": "openai", "api_key": KEY}
-    at["api_base"] = f"{ADDRESS}/v1"
-    lines = [
-        {
-            "custom_id": f"r{number}",
-            "method": "POST",
-            "url": "/v1/chat/completions",
-            "body": {"model": model, "messages": [{"role": "user", "content": f"say {number}"}]},
-        }
-        for number in range(3)
-    ]
-    text = "\n".join(map(json.dumps, lines)).encode()
-    file = litellm.create_file(file=("in.jsonl", text), purpose="batch", **at)
-    batch = litellm.create_batch(
-        completion_window="24h",
-        endpoint="/v1/chat/completions",
-        input_file_id=file.id,
-        metadata={"a": "b"},
-        **at,
-    )
-    while batch.status not in ("completed", "failed"):
-        time.sleep(0.05)
-        batch = litellm.retrieve_batch(batch_id=batch.id, **at)
-    assert batch.status == "completed" and batch.request_counts.completed == 3, batch
-    content = litellm.file_content(file_id=batch.output_file_id, **at).content
-    results = [json.loads(line) for line in content.splitlines()]
-    assert [result["custom_id"] for result in results] == ["r0", "r1", "r2"], results
-    for number, result in enumerate(results):
-        message = result["response"]["body"]["choices"][0]["message"]
-        assert f"say {number}" in message["content"], result
-    assert litellm.list_batches(limit=1, **at).data[0].id == batch.id
-    assert litellm.cancel_batch(batch_id=batch.id, **at).status == "completed"
-
-
-def many_at_once(model: str) -> None:
-    question = asked("openai", model, "")
-    question["messages"] = [[{"role": "user", "content": f"say {number}"}] for number in range(3)]
-    answers = litellm.batch_completion(**question)
-    for number, answer in enumerate(answers):
-        assert f"say {number}" in answer.choices[0].message.content, answer
-
-
 def steps(dialect: str) -> list[Any]:
     made = []
     for check in (check_answers, check_tools, check_structured):
@@ -148,9 +104,4 @@ def steps(dialect: str) -> list[Any]:
     return made
 
 
-run_all(
-    {
-        (*steps("openai"), *steps("anthropic"), thinking): MODELS,
-        (batches, many_at_once): OF_RESPONSES,
-    }
-)
+run(*steps("openai"), *steps("anthropic"), thinking)
