@@ -72,7 +72,7 @@ async def insert_previous_items(
     else:
         field = _CONVERSATION
         before, conversation = await _stored(exchange, conversation, sent, metadata, charge)
-    given = _with_conversation(exchange, replace(state, input_items=sent), before)
+    continued = _with_conversation(exchange, replace(state, input_items=sent), before)
     earlier = await _stored_messages(before, field)
     del before  # it may be as large
     is_large = isinstance(parsed.request, LargeRequest)
@@ -97,7 +97,7 @@ async def insert_previous_items(
         field,
         is_rewritten=bool(state.references),
     )
-    return replace(given, references=(), conversation=conversation)
+    return replace(continued, references=(), conversation=conversation)
 
 
 def _with_conversation(

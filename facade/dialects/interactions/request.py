@@ -123,8 +123,8 @@ class _Translation:
         self.tool_paths: list[str] = []
         self.pages: list[str] = []
         reader = InputReader()
-        given = {name: getattr(wire, name) for name in _SAME}
-        self.body: Json = {_SAME[name]: value for name, value in given.items() if value is not None}
+        same = {name: getattr(wire, name) for name in _SAME}
+        self.body: Json = {_SAME[name]: value for name, value in same.items() if value is not None}
         if wire.input is not None:
             self.body["input"] = reader.items(wire.input)
         self.dropped |= reader.dropped
@@ -155,10 +155,10 @@ class _Translation:
 
     def _add_tools(self, tools: Sequence[Json]) -> None:
         made = []
-        for index, given in enumerate(tools):
+        for index, sent in enumerate(tools):
             path = f"tools[{index}]"
             with naming(path):
-                tool = _typed(given)
+                tool = _typed(sent)
                 if tool.get("type") == "url_context":
                     self.pages.append(path)
                     continue
@@ -171,8 +171,8 @@ class _Translation:
         match tool.get("type"):
             case "function":
                 self._drop(tool, ("type", *_FUNCTION), path)
-                given = {name: tool[name] for name in _FUNCTION if tool.get(name) is not None}
-                return {"type": "function", "strict": False, **given}
+                fields = {name: tool[name] for name in _FUNCTION if tool.get(name) is not None}
+                return {"type": "function", "strict": False, **fields}
             case "google_search":
                 if tool.get("search_types") not in (None, ["web_search"]):
                     self.dropped[f"{path}.search_types"] = None
@@ -268,12 +268,12 @@ def _choice(choice: str | Json) -> str | Json:
 
 
 def _remote_server(tool: Json) -> Json:
-    given = {"server_label": tool.get("name"), "server_url": tool.get("url")}
+    fields = {"server_label": tool.get("name"), "server_url": tool.get("url")}
     names = [name for one in tool.get("allowed_tools") or () for name in one.get("tools") or ()]
     return {
         "type": "mcp",
         "require_approval": "never",
-        **{name: value for name, value in given.items() if value},
+        **{name: value for name, value in fields.items() if value},
         **({"headers": tool["headers"]} if tool.get("headers") else {}),
         **({"allowed_tools": names} if names else {}),
     }

@@ -157,9 +157,9 @@ def search(
 def _file_search(given_id: str, status: str, fields: Json, result: ServerToolResult | None) -> Json:
     queries = fields.get("queries", fields.get("query"))
     queries = [queries] if isinstance(queries, str) else queries
-    found = None
+    passages = None
     if result is not None:
-        found = [
+        passages = [
             {
                 "file_id": passage.file_id,
                 "filename": passage.filename,
@@ -174,7 +174,7 @@ def _file_search(given_id: str, status: str, fields: Json, result: ServerToolRes
         "type": "file_search_call",
         "status": status,
         "queries": queries if isinstance(queries, list) else [],
-        "results": found,
+        "results": passages,
     }
 
 
