@@ -82,7 +82,7 @@ class FacadeMetrics:
             buckets=_DELAY_SECONDS,
             registry=registry,
         )
-        self.live = Gauge(
+        self.in_progress = Gauge(
             "gateway_http_live_requests",
             "HTTP requests in progress.",
             multiprocess_mode="livesum",

@@ -65,6 +65,9 @@ class RequestsInProgress:
         self._cancelled: set[asyncio.Task[object]] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
 
+    def __len__(self) -> int:
+        return len(self._in_progress)
+
     def enter(self, connection: object) -> "asyncio.Task[object]":
         """Register the current task as serving a request of a connection, and return the task."""
         loop = self._loop
@@ -175,7 +178,6 @@ async def request_context(
     if context.telemetry is not None or TRACEPARENT_KEY in exchange.headers:
         span = begin_trace(exchange)
     status = 499
-    context.metrics.live.inc()
     task = context.requests.enter(exchange.connection)
     response: Response
     try:
@@ -214,7 +216,6 @@ async def request_context(
             exchange.method, exchange.route, status, seconds, partial(details_of, exchange, status)
         )
         context.metrics.answered(exchange.route, status, seconds)
-        context.metrics.live.inc(-1)
 
 
 def _request_id(given_id: str) -> str:

@@ -130,6 +130,8 @@ class Facade:
         later = asyncio.get_running_loop().call_later
         access_log = AccessLog(settings.server.access_log_per_s, clock.monotonic, later)
         limits = settings.limits
+        requests = RequestsInProgress(limits.max_parallel_requests_per_user)
+        counted.in_progress.follow(requests.__len__)
         has_bodies = request_log is not None and request_log.has_bodies
         parsers = RecordingParserPool if has_bodies else ParserPool
         context = Context(
@@ -146,7 +148,7 @@ class Facade:
             identify=identify or _identify(channel, settings, clock),
             parser=parsers(limits.max_parallel_parses, limits.max_body_values),
             budget=budget or open_budget(limits),
-            requests=RequestsInProgress(limits.max_parallel_requests_per_user),
+            requests=requests,
             access_log=access_log,
             metrics=counted,
             registry=metrics.shown(registry),

@@ -407,7 +407,7 @@ class Inference:
         connections = registry.Connections(
             self._client,
             self._settings.limits,
-            self._metrics.live_upstream_calls,
+            self._metrics.upstream_calls,
             self._authorizers,
         )
         models = Models(

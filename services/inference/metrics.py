@@ -13,16 +13,27 @@ _MAX_UNKNOWN = 100  # maximum number of unknown models with a label of their own
 _MAX_DEPLOYMENTS = 1_000  # maximum number of deployments with labels of their own
 
 
+class UpstreamCalls:
+    """How many calls of providers are in progress.
+
+    Attributes:
+        count: their number.
+    """
+
+    count = 0
+
+
 class InferenceMetrics:
     """The metrics of one process."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self.live_upstream_calls = Gauge(
+        self.upstream_calls = calls = UpstreamCalls()
+        Gauge(
             "gateway_upstream_live_calls",
             "Calls in progress at providers.",
             multiprocess_mode="livesum",
             registry=registry,
-        )
+        ).follow(lambda: calls.count)
         self.attempts = Counter(
             "gateway_upstream_attempts",
             "Attempts at providers, by outcome: served, failed, cancelled, unsupported.",

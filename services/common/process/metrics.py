@@ -10,7 +10,7 @@ be made in the event loop's thread.
 import asyncio
 import os
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import prometheus_client
@@ -56,6 +56,16 @@ class Gauge(prometheus_client.Gauge):
 
     _is_noted = False
     _change = 0.0
+    _read: Callable[[], float] | None = None
+
+    def follow(self, read: Callable[[], float]) -> None:
+        """Take the value from a function whenever the metrics are read or written.
+
+        Changes are seen in the shared folder with the next update of any metric that is buffered.
+        """
+        self._read = read
+        if self._value._multiprocess:
+            _following.append(self)
 
     def inc(self, amount: float = 1) -> None:
         """Increment the value, or decrement it by a negative amount."""
@@ -73,6 +83,8 @@ class Gauge(prometheus_client.Gauge):
     def write(self) -> None:
         """Add the buffered change to the library's value."""
         self._is_noted = False
+        if self._read is not None:
+            super().set(self._read())
         change, self._change = self._change, 0.0
         if change:  # never for gauges in "mostrecent" mode, which do not support `inc`
             super().inc(change)
@@ -114,6 +126,8 @@ class Histogram(prometheus_client.Histogram):
         return super()._child_samples()
 
 
+# Gauges that follow a function.
+_following: list[Gauge] = []
 # Metrics with updates that are not in the shared folder yet.
 _unwritten: list[Counter | Gauge | Histogram] = []
 
@@ -132,7 +146,7 @@ def _note(metric: Counter | Gauge | Histogram, value: Any) -> None:
 
 def write_counts() -> None:
     """Write buffered updates to the shared folder; must also be called before the process ends."""
-    for metric in _unwritten:
+    for metric in (*_unwritten, *_following):
         metric.write()
     _unwritten.clear()
     write_files()

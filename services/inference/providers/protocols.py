@@ -77,11 +77,14 @@ class ErrorFactory(Protocol):
         """Return the error for an error object in an answer."""
 
 
-class Gauge(Protocol):
-    """Gauge of running provider calls."""
+class LiveCalls(Protocol):
+    """How many calls of providers are in progress.
 
-    def inc(self, amount: float = 1) -> None:
-        """Count the start of a call, or its end with -1."""
+    Attributes:
+        count: their number; a gauge reads it, so that a call does not update one.
+    """
+
+    count: int
 
 
 class Reader(Protocol):

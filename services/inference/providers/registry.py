@@ -33,7 +33,7 @@ from services.inference.providers.openai.batches import OpenAIBatches
 from services.inference.providers.openai_responses import ResponsesProvider
 from services.inference.providers.openai_responses.endpoint import EndpointSupport
 from services.inference.providers.openai_responses.provider import COMPACT
-from services.inference.providers.protocols import Classify, Gauge
+from services.inference.providers.protocols import Classify, LiveCalls
 from services.inference.providers.upstream import Upstream
 from services.inference.providers.vertex.claude import VertexEndpoint
 from services.inference.providers.vertex.gemini import VertexApi
@@ -96,13 +96,13 @@ class Connections:
     Attributes:
         client: the shared client.
         limits: bounds on time and size.
-        live: gauge of running calls.
+        live: counts the running calls.
         authorizers: authorize the requests to clouds; kept when settings are reloaded.
     """
 
     client: Client
     limits: Limits
-    live: Gauge
+    live: LiveCalls
     authorizers: Authorizers = field(default_factory=Authorizers)
 
     def upstream(

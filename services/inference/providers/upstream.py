@@ -29,7 +29,13 @@ from services.inference.providers.base import Call
 from services.inference.providers.bounds import check_values, parse
 from services.inference.providers.connection_failures import TRANSLATED, connection_failure
 from services.inference.providers.event_stream import EventStream, let_end
-from services.inference.providers.protocols import Authorize, Classify, Gauge, Reader, Splitter
+from services.inference.providers.protocols import (
+    Authorize,
+    Classify,
+    LiveCalls,
+    Reader,
+    Splitter,
+)
 from services.inference.providers.sse import SseSplitter, SseTooLongError, is_event_stream
 from services.inference.stored_files import StoredFilesBody
 from services.inference.stream.batches import Batches, OnBatch
@@ -71,7 +77,7 @@ class Upstream:
         headers: headers of every request, including credentials.
         limits: bounds on time, size and content of answers; also an attribute.
         client: the shared client; not closed by this class.
-        live: gauge of running calls.
+        live: counts the running calls.
         now: returns Unix seconds.
         classify: returns the error for a response other than 2xx.
         missing_key: the environment variable of the API key if it is not set; every request is then
@@ -87,7 +93,7 @@ class Upstream:
         headers: Mapping[str, str],
         limits: Limits,
         client: http.Client,
-        live: Gauge,
+        live: LiveCalls,
         now: Callable[[], float] = time.time,
         missing_key: str = "",
         classify: Classify = failures.classify,
@@ -199,7 +205,7 @@ class Upstream:
         """
         sending = self._send(path, body, headers, call, content_type, method)
         del body  # an answer may take minutes
-        self._live.inc()
+        self._live.count += 1
         response: http.Response | None = None
         try:
             response = await sending
@@ -213,7 +219,7 @@ class Upstream:
         finally:
             if response is not None:
                 response.body.release()
-            self._live.inc(-1)
+            self._live.count -= 1
 
     async def stream(
         self,
@@ -256,7 +262,7 @@ class Upstream:
         body = make_body() if is_small else await offload(make_body)
         sending = self._send(path, body, headers, call)
         del body
-        self._live.inc()
+        self._live.count += 1
         response: http.Response | None = None
         stream: EventStream | None = None
         whole: bytes | None = None
@@ -288,7 +294,7 @@ class Upstream:
                 stream.stop()
             if response is not None:
                 response.body.release()
-            self._live.inc(-1)
+            self._live.count -= 1
         last = [] if whole is None else self.events_of(whole, reader)
         if whole is None and not (reader.ended and reader.is_complete):
             reader.end(last)

@@ -26,11 +26,13 @@ own = CollectorRegistry()
 requests = Counter("requests", "Of a test.", ("status",), registry=own)
 live = Gauge("live", "Of a test.", multiprocess_mode="livesum", registry=own)
 seconds = Histogram("seconds", "Of a test.", buckets=(1, 2), registry=own)
+waiting = ["a"]
+Gauge("waiting", "Of a test.", multiprocess_mode="livesum", registry=own).follow(waiting.__len__)
 
-def others():
+def others(name="requests_total", labels={"status": "200"}):
     registry = CollectorRegistry()
     MultiProcessCollector(registry)
-    return registry.get_sample_value("requests_total", {"status": "200"})
+    return registry.get_sample_value(name, labels)
 
 async def count():
     for _ in range(3):
@@ -44,9 +46,12 @@ async def count():
     shown = metrics.shown(own)
     print(shown.get_sample_value("requests_total", {"status": "200"}))
     print(shown.get_sample_value("live"), shown.get_sample_value("seconds_sum"))
+    print(shown.get_sample_value("waiting"))
+    waiting.append("b")
     requests.labels("200").inc()
     while others() != 4:
         await asyncio.sleep(0.01)
+    print(others("waiting", {}))
     requests.labels("200").inc()
 
 asyncio.run(count())
@@ -64,7 +69,7 @@ def test_counts_are_shown_here_at_once_and_elsewhere_soon(tmp_path: Path) -> Non
         check=True,
         timeout=60,
     )
-    assert shown.stdout.split() == ["None", "3.0", "1.0", "3.5", "5.0"]
+    assert shown.stdout.split() == ["None", "3.0", "1.0", "3.5", "1.0", "2.0", "5.0"]
 
 
 def _count(kinds: Any, seed: int) -> str:
@@ -101,6 +106,15 @@ def _count(kinds: Any, seed: int) -> str:
 @each_row("seed", range(10))
 def test_a_page_shows_what_the_librarys_own_metrics_would(seed: int) -> None:
     assert _count(metrics, seed) == _count(prometheus_client, seed)
+
+
+def test_a_gauge_that_follows_a_function_shows_its_value() -> None:
+    registry, waiting = CollectorRegistry(), ["a"]
+    gauge = metrics.Gauge("waiting", "Of a test.", registry=registry)
+    gauge.follow(waiting.__len__)
+    assert registry.get_sample_value("waiting") == 1
+    waiting.clear()
+    assert registry.get_sample_value("waiting") == 0
 
 
 def test_nothing_is_counted_without_its_labels() -> None:

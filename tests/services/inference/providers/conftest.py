@@ -20,4 +20,4 @@ async def here(request: pytest.FixtureRequest) -> AsyncIterator[ScriptedUpstream
     """An upstream through the gateway's client, and through the library's as a reference."""
     async with scripted_upstream(request.param()) as made:
         yield made
-        assert made.live.now == 0, "every call that began is over"
+        assert made.live.count == 0, "every call that began is over"

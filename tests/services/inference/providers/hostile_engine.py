@@ -25,7 +25,7 @@ from services.inference.run.engine import Engine
 from tests.services.inference.fake_adaptation import adaptation
 from tests.services.inference.fake_files import FakeFiles
 from tests.services.inference.fake_memories import FakeMemories
-from tests.services.inference.providers.scripted_server import Gauge
+from tests.services.inference.providers.scripted_server import LiveCalls
 
 Kind = Literal["openai", "anthropic", "gemini"]
 OPENAI = conversation_pb2.DIALECT_OPENAI
@@ -76,7 +76,7 @@ class HostileEngine:
         )
         bounds = Limits.model_validate(limits)
         providers = registry.build(
-            {"p": provider}, registry.Connections(self.upstream, bounds, Gauge())
+            {"p": provider}, registry.Connections(self.upstream, bounds, LiveCalls())
         )
         models = Models([Model(name="m", provider="p")], {"p": provider}, {}, {})
         self.memories = FakeMemories()

@@ -134,16 +134,21 @@ async def scripted_server() -> AsyncIterator[ScriptedServer]:
         yield scripted
 
 
-class Gauge:
-    """A gauge."""
+class LiveCalls:
+    """Calls in progress, and the most there were."""
 
     def __init__(self) -> None:
-        self.now = 0
+        self._count = 0
         self.most = 0
 
-    def inc(self, amount: float = 1) -> None:
-        self.now += int(amount)
-        self.most = max(self.most, self.now)
+    @property
+    def count(self) -> int:
+        return self._count
+
+    @count.setter
+    def count(self, count: int) -> None:
+        self._count = count
+        self.most = max(self.most, count)
 
 
 class ScriptedUpstream:
@@ -151,12 +156,12 @@ class ScriptedUpstream:
 
     Attributes:
         server: the server.
-        live: the gauge of the upstream.
+        live: the calls of the upstream in progress.
     """
 
     def __init__(self, server: ScriptedServer, client: Client) -> None:
         self.server = server
-        self.live = Gauge()
+        self.live = LiveCalls()
         self._client = client
 
     def upstream(

@@ -32,24 +32,10 @@ from tests.services.inference.providers.anthropic_answers import (
     wire,
 )
 from tests.services.inference.providers.anthropic_calls import ANTHROPIC, call_of, checks
+from tests.services.inference.providers.scripted_server import LiveCalls
 
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 HEADERS = {"content-type": "text/event-stream"}
-
-
-@dataclass
-class Gauge:
-    """Counts the calls under way, and tells when there are none."""
-
-    count: int = 0
-    idle: asyncio.Event = field(default_factory=asyncio.Event)
-
-    def inc(self, amount: float = 1) -> None:
-        self.count += int(amount)
-        if self.count:
-            self.idle.clear()
-        else:
-            self.idle.set()
 
 
 @dataclass
@@ -59,7 +45,7 @@ class Server:
     answer: Answer = field(init=False)  # every test sets it
     requests: list[web.Request] = field(default_factory=list)
     bodies: list[Any] = field(default_factory=list)
-    live: Gauge = field(default_factory=Gauge)
+    live: LiveCalls = field(default_factory=LiveCalls)
     # Set when a client has left an answer that was still going on.
     left: asyncio.Event = field(default_factory=asyncio.Event)
 

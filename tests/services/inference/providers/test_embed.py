@@ -21,7 +21,7 @@ from tests.upstream.app import serving
 async def here() -> AsyncIterator[ScriptedUpstream]:
     async with scripted_upstream() as made:
         yield made
-        assert made.live.now == 0, "every call that began is over"
+        assert made.live.count == 0, "every call that began is over"
 
 
 def openai_provider(upstream: Upstream) -> OpenAIProvider:

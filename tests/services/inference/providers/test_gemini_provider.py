@@ -24,7 +24,7 @@ from tests.services.inference.providers.gemini_calls import USER, call_of, says
 from tests.services.inference.providers.scripted_server import (
     END,
     SSE_HEAD,
-    Gauge,
+    LiveCalls,
     ScriptedUpstream,
     scripted_upstream,
 )
@@ -36,7 +36,7 @@ from tests.upstream.log import RequestLog
 async def here() -> AsyncIterator[ScriptedUpstream]:
     async with scripted_upstream() as made:
         yield made
-        assert made.live.now == 0, "every call that began is over"
+        assert made.live.count == 0, "every call that began is over"
 
 
 def provider(upstream: Upstream) -> GeminiProvider:
@@ -69,7 +69,7 @@ async def failure(provider: GeminiProvider, call: Call) -> UpstreamError:
 async def sandbox() -> AsyncIterator[tuple[GeminiProvider, RequestLog]]:
     async with serving() as running, Client(connect_timeout_s=60) as client:
         url = f"{running.url}/v1beta"
-        upstream = Upstream("acme", url, headers("k-secret"), Limits(), client, Gauge())
+        upstream = Upstream("acme", url, headers("k-secret"), Limits(), client, LiveCalls())
         yield provider(upstream), running.log
 
 

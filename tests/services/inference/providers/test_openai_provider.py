@@ -28,7 +28,7 @@ from tests.services.inference.providers.scripted_server import (
 async def here() -> AsyncIterator[ScriptedUpstream]:
     async with scripted_upstream() as made:
         yield made
-        assert made.live.now == 0, "every call that began is over"
+        assert made.live.count == 0, "every call that began is over"
 
 
 def provider(here: ScriptedUpstream, **limits: float) -> OpenAIProvider:
@@ -301,7 +301,7 @@ async def test_a_caller_that_leaves_ends_the_call_at_the_provider(
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert (here.live.most, here.live.now) == (1, 0)
+    assert (here.live.most, here.live.count) == (1, 0)
     await asyncio.wait_for(here.server.left.wait(), 60)
 
 
@@ -309,8 +309,8 @@ async def test_closing_an_answer_midway_ends_the_upstream_call(here: ScriptedUps
     here.server.plays(then_silence(content("a")))
     async with aclosing(provider(here).stream(call_of(stream=True))) as batches:
         await anext(batches)
-        assert here.live.now == 1
-    assert here.live.now == 0
+        assert here.live.count == 1
+    assert here.live.count == 0
     await asyncio.wait_for(here.server.left.wait(), 60)
 
 

@@ -41,7 +41,7 @@ class Unreachable(http.Client):
 def engine(providers: Mapping[str, Provider], *configured: Model) -> Engine:
     metrics = InferenceMetrics(CollectorRegistry())
     client = Unreachable(5, http.Proxies({}))
-    live = metrics.live_upstream_calls
+    live = metrics.upstream_calls
     built = registry.build(providers, registry.Connections(client, Limits(), live))
     responses = registry.build_responses(
         providers, registry.Connections(client, Limits(), live), set()
@@ -132,7 +132,7 @@ def test_requests_of_responses_go_to_servers_that_have_them(
 ) -> None:
     settings = Provider(kind="openai", base_url=base_url, responses=given)
     assert registry.has_responses(settings) == has
-    live = InferenceMetrics(CollectorRegistry()).live_upstream_calls
+    live = InferenceMetrics(CollectorRegistry()).upstream_calls
     client = Unreachable(5, http.Proxies({}))
     built = registry.build_responses(
         {"p": settings}, registry.Connections(client, Limits(), live), set()

@@ -293,9 +293,9 @@ async def test_a_cancelled_call_closes_its_connection_at_once(
     upstream = here.upstream()
     call = asyncio.ensure_future(streamed(upstream) if stream else upstream.post("/x", b"{}"))
     await waiting.wait()
-    assert here.live.now == 1
+    assert here.live.count == 1
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
         await call
-    assert here.live.now == 0
+    assert here.live.count == 0
     await asyncio.wait_for(here.server.left.wait(), 60)

@@ -249,9 +249,9 @@ async def test_closing_a_stream_midway_closes_its_connection(here: ScriptedUpstr
     here.server.plays(script)
     texts = texts_of(here.upstream())
     assert await anext(texts) == [b"data: a\n\n"]
-    assert here.live.now == 1
+    assert here.live.count == 1
     await texts.aclose()
-    assert here.live.now == 0
+    assert here.live.count == 0
     await asyncio.wait_for(here.server.left.wait(), 60)
 
 
@@ -277,5 +277,5 @@ async def test_many_aborted_streams_leave_nothing_behind(here: ScriptedUpstream)
 
     before = readers()
     await asyncio.gather(*(begin_and_leave() for _ in range(100)))
-    assert (here.live.now, here.server.connections) == (0, 100)
+    assert (here.live.count, here.server.connections) == (0, 100)
     assert readers() == before

@@ -15,6 +15,7 @@ from services.inference.providers.credentials.renewal import Loaded, RenewedCred
 from services.inference.providers.upstream import Upstream
 from tests.gateway_in_process import serving
 from tests.grid import each_row
+from tests.services.inference.providers.scripted_server import LiveCalls
 
 TOKEN = "ya29.a-token-that-nobody-may-read"
 
@@ -27,11 +28,6 @@ class Source(GoogleSource):
         return Loaded(token, lambda seconds: False, renews=True)
 
 
-class Gauge:
-    def inc(self, amount: float = 1) -> None:
-        pass
-
-
 async def test_a_token_that_is_echoed_is_cut_out():
     async def echo(request: web.Request) -> web.Response:
         token = request.headers["authorization"].removeprefix("Bearer ")
@@ -42,7 +38,7 @@ async def test_a_token_that_is_echoed_is_cut_out():
     app.router.add_post("/x", echo)
     async with serving(app) as url, http.Client(5) as client:
         tokens = BearerTokens(RenewedCredentials("p", Source("")))
-        upstream = Upstream("p", url, {}, Limits(), client, Gauge(), authorize=tokens)
+        upstream = Upstream("p", url, {}, Limits(), client, LiveCalls(), authorize=tokens)
         with pytest.raises(UpstreamError) as raised:
             await upstream.post("/x", b"{}")
     assert "is fine, the body is not" in raised.value.message

@@ -76,7 +76,7 @@ class Gateway:
             "gemini": Provider(kind="gemini", base_url=f"{self._url}/v1beta", api_key="k"),
         }
         metrics = InferenceMetrics(CollectorRegistry())
-        limits, live = Limits(), metrics.live_upstream_calls
+        limits, live = Limits(), metrics.upstream_calls
         built = registry.build(providers, registry.Connections(self._client, limits, live))
         native_ones = registry.build_responses(
             providers,

@@ -49,7 +49,7 @@ BOTH = pytest.mark.parametrize("stream", [False, True])
 async def here() -> AsyncIterator[ScriptedUpstream]:
     async with scripted_upstream() as made:
         yield made
-        assert made.live.now == 0, "every call that began is over"
+        assert made.live.count == 0, "every call that began is over"
 
 
 def provider(
