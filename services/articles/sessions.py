@@ -6,10 +6,10 @@ names a session extends its expiry. An expired session stays expired; its row is
 so that callers get the error of an expired session.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from typing import Any, NamedTuple
 
-from sqlalchemy import Row, delete, func, insert, select, update
+from sqlalchemy import Row, Select, bindparam, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
@@ -194,24 +194,10 @@ class SessionRepository:
             The document of each session, or the error for its calls.
         """
         now_ms = self._now_ms()
-        ours = (
-            select(sessions.c.id)
-            .where(
-                _REFS.condition,
-                sessions.c.expires_at_ms > now_ms,
-                sessions.c.latest,
-            )
-            .order_by(sessions.c.id)
-            .with_for_update()
-        )
-        await connection.execute(
-            update(sessions)
-            .where(sessions.c.id.in_(ours))
-            .values(expires_at_ms=now_ms + self._length_ms),
-            _REFS.values(sorted(refs)),
-        )
-        query = _session_query({ref.session_id for ref in refs})
-        rows = (await connection.execute(query)).all()
+        times = {"now_ms": now_ms, "ends_at_ms": now_ms + self._length_ms}
+        await connection.execute(_EXTEND, {**_REFS.values(sorted(refs)), **times})
+        session_ids = list({ref.session_id for ref in refs})
+        rows = (await connection.execute(_SESSIONS, {"session_ids": session_ids})).all()
         by_id = {row.session_id: row for row in rows}
         expired = [row.session_id for row in rows if row.latest and row.expires_at_ms <= now_ms]
         if expired:
@@ -297,7 +283,7 @@ class SessionRepository:
         return int(self._clock.now() * 1000)
 
 
-def _session_query(session_ids: Iterable[str]) -> Any:
+def _session_query() -> Select[Any]:
     revision = (
         select(func.coalesce(func.max(operations.c.revision), 0))
         .where(operations.c.article_id == articles.c.id)
@@ -314,7 +300,26 @@ def _session_query(session_ids: Iterable[str]) -> Any:
         articles.c.charged_bytes,
         revision.label("revision"),
     ).select_from(sessions.join(articles, articles.c.id == sessions.c.article_id))
-    return with_access_columns(query, sessions.c.user_id).where(sessions.c.id.in_(session_ids))
+    of_ids = sessions.c.id.in_(bindparam("session_ids", expanding=True))
+    return with_access_columns(query, sessions.c.user_id).where(of_ids)
+
+
+# Built once, as every edit executes them, and building them takes longer than running them.
+_SESSIONS = _session_query()
+_EXTEND = (
+    update(sessions)
+    .where(
+        sessions.c.id.in_(
+            select(sessions.c.id)
+            .where(
+                _REFS.condition, sessions.c.expires_at_ms > bindparam("now_ms"), sessions.c.latest
+            )
+            .order_by(sessions.c.id)
+            .with_for_update()
+        )
+    )
+    .values(expires_at_ms=bindparam("ends_at_ms"))
+)
 
 
 def _live_or_error(row: Row[Any] | None, user_id: str, now_ms: int) -> LiveSession | GatewayError:

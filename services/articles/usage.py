@@ -15,8 +15,9 @@ the oldest deleted documents of an owner who has more than the quota in all.
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, and_, case, func, literal, select, update
+from sqlalchemy import ColumnElement, and_, bindparam, case, func, literal, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy.sql import Update
 
 from services.articles.errors import quota_reached
 from services.articles.tables import articles, usage
@@ -31,6 +32,17 @@ OPERATION_BYTES = 256
 BLOCK = 16 << 10
 
 _PLANS = tuple(PlanLimits.model_fields)
+
+_ADDED = bindparam("added", type_=articles.c.size_bytes.type)
+# Built once, as building it takes longer than running it.
+_ADD_TO_DOCUMENT = (
+    update(articles)
+    .where(articles.c.id == bindparam("article"), articles.c.deleted_at_ms.is_(None))
+    .values(
+        size_bytes=articles.c.size_bytes + _ADDED,
+        charged_bytes=articles.c.charged_bytes + _ADDED,
+    )
+)
 
 
 class Account(NamedTuple):
@@ -70,6 +82,12 @@ class OwnerUsage:
     def __init__(self, settings: Articles) -> None:
         self._quota = settings.quota
         self._documents = settings.documents
+        added = bindparam("added", type_=usage.c.size_bytes.type)
+        self._charge = (
+            update(usage)
+            .where(usage.c.owner_id == bindparam("owner"), self._fits(added))
+            .values(size_bytes=usage.c.size_bytes + added)
+        )
 
     async def account(self, connection: AsyncConnection, owner_id: str) -> Account:
         """Return an owner's account, or an empty one of the smallest plan if there is none."""
@@ -123,20 +141,7 @@ class OwnerUsage:
         Returns:
             Whether all of them fit. If not, the charges of the others must not be committed.
         """
-        charged = _each(usage.c.owner_id, sizes)
-        # The same order everywhere, so that two transactions never deadlock.
-        ordered = (
-            select(usage.c.owner_id)
-            .where(usage.c.owner_id.in_(sorted(sizes)))
-            .order_by(usage.c.owner_id)
-            .with_for_update()
-        )
-        updated = await connection.execute(
-            update(usage)
-            .where(usage.c.owner_id.in_(ordered), self._fits(charged))
-            .values(size_bytes=usage.c.size_bytes + charged)
-        )
-        return updated.rowcount == len(sizes)
+        return await _update_each(connection, self._charge, "owner", sizes)
 
     async def refusal(self, connection: AsyncConnection, owner_id: str, size: int) -> GatewayError:
         """Return the error for `size` more bytes, or for one more document, beyond a limit."""
@@ -213,33 +218,22 @@ async def lock(connection: AsyncConnection, owner_id: str) -> None:
 
 async def add_to_documents(connection: AsyncConnection, sizes: Mapping[str, int]) -> bool:
     """Add sizes to documents by their ids; return whether all of them still exist."""
-    ordered = (
-        select(articles.c.id)
-        .where(articles.c.id.in_(sorted(sizes)), articles.c.deleted_at_ms.is_(None))
-        .order_by(articles.c.id)
-        .with_for_update(key_share=True)
-    )
-    added = _each(articles.c.id, sizes)
-    updated = await connection.execute(
-        update(articles)
-        .where(articles.c.id.in_(ordered))
-        .values(
-            size_bytes=articles.c.size_bytes + added,
-            charged_bytes=articles.c.charged_bytes + added,
-        )
-    )
-    return updated.rowcount == len(sizes)
+    return await _update_each(connection, _ADD_TO_DOCUMENT, "article", sizes)
 
 
-def _each(key: ColumnElement[str], sizes: Mapping[str, int]) -> ColumnElement[int]:
-    """Return the SQL expression of the size for a row's key."""
-    if len(sizes) == 1:
-        [size] = sizes.values()
-        return literal(size, articles.c.size_bytes.type)
-    return case(
-        {name: literal(size, articles.c.size_bytes.type) for name, size in sizes.items()},
-        value=key,
-    )
+async def _update_each(
+    connection: AsyncConnection, statement: Update, key: str, sizes: Mapping[str, int]
+) -> bool:
+    """Add sizes to rows by a statement; return whether it changed all of them.
+
+    It is executed for one row after another, nearly always for one; in the same order everywhere,
+    so that two transactions never deadlock.
+    """
+    for name, size in sorted(sizes.items()):
+        updated = await connection.execute(statement, {key: name, "added": size})
+        if not updated.rowcount:
+            return False
+    return True
 
 
 def _by_plan(limits: PlanLimits) -> ColumnElement[int]:

@@ -44,6 +44,20 @@ def normal_leaves(leaves: Iterable[Leaf]) -> tuple[Leaf, ...]:
     return normal or (leaf_list[0] if leaf_list else EMPTY_LEAF,)
 
 
+def appended(leaves: tuple[Leaf, ...], more: Sequence[Leaf]) -> tuple[Leaf, ...]:
+    """Return the normal form of leaves, which are in it already, with further ones at their end."""
+    last = leaves[-1]
+    if len(more) == 1 and last.text and more[0].text and more[0].type not in _SINGLE_TYPES:
+        # Nearly all are some more words.
+        is_joined = last.same_marks(more[0])
+        return (
+            (*leaves[:-1], last.with_text(last.text + more[0].text))
+            if is_joined
+            else (*leaves, more[0])
+        )
+    return normal_leaves((*leaves, *more))
+
+
 def normal_children(kind: str, children: Sequence[Node]) -> tuple[Node, ...]:
     """Return the normal form of children that fit the type."""
     if kind in LEAVES_ONLY_TYPES:

@@ -22,7 +22,7 @@ from services.articles.tree.nodes import (
     node_to_json,
     walk,
 )
-from services.articles.tree.normalise import normal_align, normal_leaves
+from services.articles.tree.normalise import appended, normal_align, normal_leaves
 from services.articles.tree.operations.base import (
     Change,
     Operation,
@@ -147,7 +147,7 @@ class AppendText:
         """Append the leaves."""
         path, old = _target(document, self.block_id)
         old_leaves = old.leaves
-        leaves = normal_leaves((*old_leaves, *self.leaves))
+        leaves = appended(old_leaves, self.leaves)
         check_cites_of_leaves(document, self.leaves)
         inverse = self._inverse(old, old_leaves, leaves)
         return Change(document.replaced(path, old.with_children(leaves)), inverse)

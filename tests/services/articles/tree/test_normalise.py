@@ -1,10 +1,11 @@
 """The normal form of children and the grid of a table, without a document around them."""
 
 import pytest
+from hypothesis import given, strategies
 
 from services.articles.tree.errors import EditError, EditErrorCode
 from services.articles.tree.nodes import EMPTY_LEAF, Element, Leaf
-from services.articles.tree.normalise import grid, normal_children, normal_leaves
+from services.articles.tree.normalise import appended, grid, normal_children, normal_leaves
 from tests.grid import each_row
 
 A, B, BOLD = Leaf("a"), Leaf("b"), Leaf("c", bold=True)
@@ -41,6 +42,23 @@ def rows(*spans: str) -> list[Element]:
 )
 def test_equal_neighbours_are_joined(given: list[Leaf], normal: tuple[Leaf, ...]) -> None:
     assert normal_leaves(given) == normal
+
+
+LEAVES = strategies.lists(
+    strategies.builds(
+        Leaf,
+        strategies.sampled_from(("", "a", "b c")),
+        strategies.sampled_from(("default", "formula")),
+        strategies.booleans(),
+        cite=strategies.sampled_from((None, "r", "s")),
+    ),
+    max_size=4,
+)
+
+
+@given(LEAVES, LEAVES)
+def test_appending_is_like_normalising_all(leaves: list[Leaf], more: list[Leaf]) -> None:
+    assert appended(normal_leaves(leaves), more) == normal_leaves((*normal_leaves(leaves), *more))
 
 
 @each_row(
