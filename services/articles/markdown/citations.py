@@ -108,8 +108,10 @@ def _key(reference_id: str) -> str:
 
 def _item(prefix: str, name: str, citation: Citation) -> str:
     shown = " ".join(part for part in (prefix, name) if part)
-    rest = [_affix(part) for part in (citation.locator, citation.suffix) if part.strip()]
-    return ", ".join([shown, *rest]) if shown else ", ".join(rest)
+    # Escaped together, as they are read together.
+    words = [part.strip() for part in (citation.locator, citation.suffix)]
+    rest = _affix(", ".join(filter(None, words)))
+    return ", ".join(filter(None, (shown, rest)))
 
 
 def _affix(text: str) -> str:

@@ -11,7 +11,7 @@ to another delimiter.
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from html import escape as html_escape
 
@@ -48,10 +48,17 @@ def with_markers(leaves: Sequence[Leaf], shown: ShownReferences) -> Iterator[tup
     Notes do not interrupt a run.
     """
     following: Cite | None = None
+    run_marker = ""
     markers = []
     for leaf in reversed(leaves):
-        ends_run = leaf.cite is not None and leaf.cite != following
-        markers.append(shown.marker(leaf) if ends_run else "")
+        marker = ""
+        if leaf.cite is not None and leaf.cite != following:
+            marker = shown.marker(leaf)
+            if following is not None and marker == run_marker:
+                # They differ in what nobody sees: whether a page is a locator or a suffix.
+                marker = ""
+            run_marker = marker or run_marker
+        markers.append(marker)
         if leaf.type != "note":
             following = leaf.cite
     yield from zip(leaves, reversed(markers), strict=True)
@@ -69,12 +76,12 @@ def inline(leaves: Sequence[Leaf], shown: ShownReferences, pipe: str = "|") -> s
         return escaped(newlines(leaves[0].text))
     # Joined at the end: appending to one long string takes quadratic time.
     parts = [""]
-    marked = list(with_markers(leaves, shown))
+    marked = _joined_runs(with_markers(leaves, shown))
     for index, (leaf, marker) in enumerate(marked):
         if marker:
             following = marker[0]
         else:
-            following = _first_character(marked[index + 1]) if index + 1 < len(leaves) else ""
+            following = _first_character(marked[index + 1]) if index + 1 < len(marked) else ""
         source = _rendered(leaf, parts[-1][-1:], following, pipe, shown)
         if source:
             parts[-1], source = _joined(parts[-1], source)
@@ -82,9 +89,30 @@ def inline(leaves: Sequence[Leaf], shown: ShownReferences, pipe: str = "|") -> s
         if marker:
             if marker.startswith("@") and _ADDRESS_END.search(parts[-1][-1:]):
                 # Otherwise read as an address.
-                parts.append("<span></span>")
+                if _is_key(parts[-1]):
+                    parts[-1] = f"@{{{parts[-1][1:]}}}"
+                else:
+                    parts.append("<span></span>")
             parts.append(marker)
     return "".join(parts)
+
+
+def _joined_runs(marked: Iterable[tuple[Leaf, str]]) -> list[tuple[Leaf, str]]:
+    """Return leaves with their markers, those joined that look alike and are read as one.
+
+    A citation does not show how much of the text before it is cited, nor spaces their marks.
+    """
+    runs: list[tuple[list[str], Leaf, str]] = []
+    for leaf, marker in marked:
+        shown = replace(leaf, text="", cite=None)
+        if leaf.type == "default" and leaf.text.isspace() and not _is_linked(leaf):
+            shown = Leaf("")
+        if runs and not runs[-1][2] and leaf.type == "default" and runs[-1][1] == shown:
+            runs[-1][0].append(leaf.text)
+            runs[-1] = (runs[-1][0], shown, marker)
+        else:
+            runs.append(([leaf.text], shown, marker))
+    return [(shown.with_text("".join(texts)), marker) for texts, shown, marker in runs]
 
 
 def _is_plain(leaf: Leaf) -> bool:
@@ -104,9 +132,9 @@ def _joined(before: str, source: str) -> tuple[str, str]:
     if source.startswith("[") and before.endswith("!"):
         # An exclamation mark would make the link an image, a caret a note.
         return f"{before[:-1]}\\!", source
-    if before.startswith("@") and _KEY_PART.match(source):
+    if _is_key(before) and _KEY_PART.match(source):
         # Otherwise a part of the key of a citation.
-        return before, f"<span></span>{source}"
+        return f"@{{{before[1:]}}}", source
     if source[:1] in ("(", ":") and before.endswith("]"):
         # After `[1]` these would form a link or a link reference definition.
         return before, f"\\{source}"
@@ -114,6 +142,11 @@ def _joined(before: str, source: str) -> tuple[str, str]:
         # Before a digit a dollar sign ends no formula in pandoc and on GitHub.
         return before, f"&#{ord(source[0])};{source[1:]}"
     return before, source
+
+
+def _is_key(source: str) -> bool:
+    """Return whether a piece is a narrative citation that ends with its key, without braces."""
+    return source.startswith("@") and not source.endswith(("]", "}"))
 
 
 def _first_character(marked: tuple[Leaf, str]) -> str:

@@ -200,12 +200,16 @@ class _Citations:
         return tuple(citations)
 
     def _words_after(self, beside: str) -> tuple[str, str]:
-        """Return locator and suffix of the words after a reference."""
+        """Return locator and suffix of the words after a reference.
+
+        A comma is between them, as when they are shown.
+        """
         words = self._words(beside)
         locator = _LOCATOR.match(words)
-        if locator is None:
+        rest = words[locator.end() :] if locator is not None else words
+        if locator is None or (rest and not rest.startswith(", ")):
             return "", words
-        return locator[0], words[locator.end() :].strip(" ,")
+        return locator[0], rest.removeprefix(", ")
 
     def _words(self, markdown: str) -> str:
         words = " ".join(plain_text(markdown).split()).strip(" ,")
