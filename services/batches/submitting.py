@@ -14,7 +14,8 @@ from services.batches.execution import BatchCall, Render
 from services.batches.provider_calls import BatchServices
 from services.batches.provider_queue import ProviderBatch, ProviderQueue
 from services.batches.retries import retry_delay_s
-from services.batches.task_queue import ClaimedRequest, Task, TaskQueue
+from services.batches.task_queue import TaskQueue
+from services.batches.tasks import ClaimedRequest, Task
 from services.common.clock import Clock
 from services.common.errors import GatewayError, UpstreamError
 from services.common.messages.deferred_call import RenderedCall

@@ -124,7 +124,7 @@ class Meter:
             batch = await user.find_message_batch(created.body["id"])
             return batch.body["processing_status"] == "ended"
 
-        await until(has_ended, every_s=1.0)
+        await until(has_ended, within_s=600.0, every_s=1.0)
         # Usage is written once in two seconds.
         await asyncio.sleep(2.5)
         work = (await self.read()).less(before, 1)
