@@ -24,7 +24,7 @@ from services.common.process.byte_budget import ByteBudget, Charge
 # Requests and bytes of a batch at a provider. Providers allow more, but its results are read as
 # one response.
 MAX_REQUESTS = 2_000
-_MAX_BYTES = 32 << 20
+_MAX_BYTES = 16 << 20
 _LIMITED = 429
 # The shortest time until more requests are submitted after a limit of their user was reached.
 _LIMITED_S = 60.0
