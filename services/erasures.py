@@ -23,6 +23,7 @@ from services.memory.assembly import open_queue
 from services.memory.erasure import MemoryErasure
 from services.memory.jobs.stores import Stores
 from services.memory.vector_stores.erasure import VectorStoreErasure
+from services.memory.vector_stores.removed_files import RemovedFiles
 from services.responses.erasure import ResponseErasure
 
 
@@ -31,16 +32,17 @@ def erase_batches(settings: Settings, database: AsyncEngine, clock: Clock) -> Se
     # Nothing is written to the stores of bytes, so no disk space is needed.
     reserve = DiskReserve(settings.storage.data_dir, 0)
     owner_usage = OwnerUsage(settings.articles)
+    jobs = open_queue(database, clock)
     return [
         # Before memories, whose function removes the row of the user that they share.
         ResponseErasure(database),
         VectorStoreErasure(database),
-        MemoryErasure(database, Stores.open(database, clock, open_queue(database, clock))),
+        MemoryErasure(database, Stores.open(database, clock, jobs)),
         ArticleErasure(database, Retention(database, clock, owner_usage), owner_usage),
         LimitErasure(database),
         UsageErasure(database),
         RequestErasure(database, open_bodies(settings.storage, reserve)),
-        FileErasure(database, open_blobs(settings.storage)),
+        FileErasure(database, open_blobs(settings.storage), RemovedFiles(jobs)),
         BatchErasure(database),
         *store_erasures(database, settings.storage, reserve),
     ]

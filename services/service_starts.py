@@ -89,10 +89,11 @@ from services.inference.usage.recorder import Send
 from services.inference.usage.usage_client import UsageClient
 from services.media.conversion.pool import ConversionPool
 from services.memory import assembly as memory
-from services.memory.assembly import MemoryService
+from services.memory.assembly import MemoryService, open_queue
 from services.memory.vector_stores import servicer as vector_stores
 from services.memory.vector_stores.assembly import VectorStoreService
 from services.memory.vector_stores.file_text import FileTexts
+from services.memory.vector_stores.removed_files import RemovedFiles
 from services.request_log.assembly import open_request_log
 from services.request_log.grpc_calls import LoggedInference
 from services.request_log.recorder import RequestRecorder
@@ -215,7 +216,12 @@ async def _start_accounts(shared: Shared, started: Started) -> None:
 
 async def _start_files(shared: Shared, started: Started) -> None:
     started.files = FileService.start(
-        shared.settings, shared.database, shared.clock, shared.new_registry(), shared.for_blobs
+        shared.settings,
+        shared.database,
+        shared.clock,
+        shared.new_registry(),
+        shared.for_blobs,
+        RemovedFiles(open_queue(shared.database, shared.clock)),
     )
     shared.server.add(
         files_pb2_grpc.add_FileStoreServiceServicer_to_server,

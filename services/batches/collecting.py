@@ -9,10 +9,11 @@ from gateway.errors.v1 import errors_pb2
 from services.batches.execution import BatchCall, Execute
 from services.batches.provider_calls import BatchServices
 from services.batches.provider_queue import ProviderBatch, ProviderQueue
-from services.batches.records import RequestResult
+from services.batches.records import RequestResult, TaskLostError
 from services.batches.retries import is_limited
-from services.batches.task_queue import ClaimedRequest, Task, TaskQueue
+from services.batches.task_queue import TaskQueue
 from services.batches.task_run import result_of
+from services.batches.tasks import ClaimedRequest, Task, TaskResults
 from services.common.clock import Clock
 from services.common.errors import GatewayError
 from services.common.messages.deferred_call import DeferredCall
@@ -145,7 +146,11 @@ class Collecting:
                 await self._store(task, batch, answers)
 
     async def _store(self, task: Task, batch: ProviderBatch, answers: Mapping[int, bytes]) -> None:
-        """Store answers as results."""
+        """Store answers as results.
+
+        Raises:
+            TaskLostError: another worker holds the task.
+        """
         requests = await self._queue.requests(task, sorted(answers))
         results: list[RequestResult] = []
         for start in range(0, len(requests), _PARALLEL):
@@ -153,7 +158,9 @@ class Collecting:
             read = [self._read(task, batch, each, answers[each.number]) for each in some]
             results += [result for result in await asyncio.gather(*read) if result is not None]
         if results:
-            await self._tasks.store(task, results, is_done=False)
+            held = await self._tasks.store([TaskResults(task, results)])
+            if not held:
+                raise TaskLostError
 
     async def _read(
         self, task: Task, batch: ProviderBatch, request: ClaimedRequest, answer: bytes

@@ -9,7 +9,8 @@ from services.batches.file_calls import BatchFiles
 from services.batches.records import BatchLimits, State, pack_errors
 from services.batches.repository import BatchRepository
 from services.batches.tables import batch_requests, batch_results
-from services.batches.task_queue import Task, TaskQueue
+from services.batches.task_queue import TaskQueue
+from services.batches.tasks import Task
 from services.common.clock import Clock
 from services.common.errors import GatewayError
 

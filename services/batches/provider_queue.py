@@ -14,13 +14,14 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from services.batches.repository import last_within
 from services.batches.result_rows import has_result
 from services.batches.tables import batch_requests, batches, provider_batches
-from services.batches.task_queue import ClaimedRequest, Task, TaskQueue
+from services.batches.task_queue import TaskQueue
 from services.batches.task_rows import (
     OWN_WORKERS,
     insert_collecting,
     insert_runs,
     set_finalizing,
 )
+from services.batches.tasks import ClaimedRequest, Task
 from services.common import ids
 from services.common.clock import Clock
 from services.common.storage.database import reading_once, write

@@ -41,18 +41,20 @@ from services.common import ids
 from services.common.clock import Clock
 from services.common.errors import invalid
 from services.common.grpc.authentication import Caller
-from services.common.storage.database import execute_many, reading_once, write
+from services.common.storage.database import reading_once, write
+from services.common.storage.row_inserts import insert_rows
 
 _PREFIX = "batch_"
 _ANTHROPIC_PREFIX = "msgbatch_"
-# Requests that are inserted in a transaction, and results that are read at once.
-_AT_ONCE = 500
+# Requests that are inserted in a transaction, and their bytes; results that are read at once.
+_AT_ONCE = 2_000
 _RESULTS_AT_ONCE = 200
+# Rows that are deleted in a transaction: one of SQLite blocks all others that write.
+_DELETED_AT_ONCE = {"sqlite": 500, "postgresql": 2_500}
 # Bytes of results that are read at once, if more than one is read.
 _BYTES_AT_ONCE = 4 << 20
 # Time after which a batch whose creation has not been completed is deleted.
 _CREATED_WITHIN_MS = 3_600_000
-_INSERT_REQUEST = insert(batch_requests)
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,7 +341,7 @@ async def insert_requests(
             }
             for place, item in enumerate(items[start : start + _AT_ONCE])
         ]
-        await write(engine, partial(execute_many, statement=_INSERT_REQUEST, rows=rows))
+        await write(engine, partial(insert_rows, table=batch_requests, rows=rows))
 
 
 async def delete_some(
@@ -385,7 +387,7 @@ async def delete_rows(connection: AsyncConnection, table: Table, batch_id: str) 
         select(table.c.number)
         .where(table.c.batch_id == batch_id)
         .order_by(table.c.number)
-        .limit(_AT_ONCE)
+        .limit(_DELETED_AT_ONCE[connection.dialect.name])
     )
     some = delete(table).where(table.c.batch_id == batch_id, table.c.number.in_(numbers))
     return (await connection.execute(some)).rowcount

@@ -9,13 +9,16 @@ import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextvars import Context
 
+from services.batches.claim_pace import ClaimPace
 from services.batches.execution import Execute
 from services.batches.finalizing import Finalizing
 from services.batches.metrics import BatchMetrics
 from services.batches.records import TaskKind, TaskLostError
+from services.batches.result_writer import ResultWriter
 from services.batches.slots import RequestSlots
-from services.batches.task_queue import Task, TaskQueue
+from services.batches.task_queue import TaskQueue
 from services.batches.task_run import TaskRun
+from services.batches.tasks import Task, Wanted
 from services.common.clock import Clock
 from services.common.errors import GatewayError
 from services.common.process.byte_budget import ByteBudget
@@ -30,7 +33,6 @@ _GROUPS = (
 )
 _OTHERS = 2
 _RUN = (TaskKind.RUN,)
-_KINDS = (*_GROUPS, _RUN)
 # Seconds until a task that has failed is run again, and if its owner has to do something first.
 _AGAIN_S = 5.0
 _OWNER_AGAIN_S = 60.0
@@ -85,6 +87,8 @@ class BatchRunner:
         self._woken = asyncio.Event()
         self._slots = RequestSlots(max_running, max_of_user, self.wake)
         self._renewer = LeaseRenewer(self._renew, queue.lease_s)
+        self._writer = ResultWriter(queue.store)
+        self._pace = ClaimPace()
         self._runs: dict[str, TaskRun] = {}
         self._others: tuple[set[asyncio.Task[None]], ...] = tuple(set() for _ in _GROUPS)
         self._running: set[asyncio.Task[None]] = set()
@@ -124,7 +128,7 @@ class BatchRunner:
         while True:
             self._woken.clear()
             try:
-                while any(free := await self._queue.free(_KINDS)) and await self._claim(free):
+                while await self._claim():
                     pass
             except GatewayError as error:
                 log.warning("no tasks of batches could be claimed", extra={"error": error.message})
@@ -132,30 +136,55 @@ class BatchRunner:
                 log.exception("no tasks of batches could be claimed")
             await wait_briefly(self._woken, self._poll_every_s)
 
-    async def _claim(self, free: Sequence[bool]) -> bool:
-        """Claim a task and start it; return whether there was one.
+    async def _claim(self) -> bool:
+        """Claim tasks and start them; return whether there were some."""
+        wanted = self._wanted()
+        if not wanted:
+            return False
+        free = await self._queue.free(wanted)
+        first = next((each for each, is_free in zip(wanted, free, strict=True) if is_free), None)
+        if first is None:
+            return False
+        tasks = await self._queue.claim(first)
+        for task in tasks:
+            self._begin(task)
+        if tasks and first.kinds is _RUN:
+            self._pace.add([task.user_id for task in tasks], self._clock.monotonic())
+            # They count as waiting before others are claimed.
+            await asyncio.sleep(0)
+        return bool(tasks)
 
-        Args:
-            free: whether there are tasks of each of `_KINDS`.
-        """
-        *others, has_runs = free
-        for kinds, running, is_free in zip(_GROUPS, self._others, others, strict=True):
-            if not is_free:
-                continue
-            if len(running) < _OTHERS and (task := await self._queue.claim(kinds)):
-                self._start(task, self._run_other(task), running)
-                return True
-        if not (has_runs and self._slots.has_room):
-            return False
+    def _wanted(self) -> Sequence[Wanted]:
+        """Return the tasks that could be run now, the most urgent first."""
+        wanted = [
+            Wanted(kinds)
+            for kinds, running in zip(_GROUPS, self._others, strict=True)
+            if len(running) < _OTHERS
+        ]
+        if not self._slots.has_room:
+            return wanted
         # First those of users who have none here, so that nobody waits for the batches of another.
-        task = await self._queue.claim(_RUN, list(self._slots.users))
-        if task is None and self._slots.users:
-            task = await self._queue.claim(_RUN, list(self._slots.supplied_users))
-        if task is None:
-            return False
+        supplied = self._slots.supplied_users
+        users = self._pace.users.union(self._slots.users)
+        wanted.append(Wanted(_RUN, users))
+        if len(supplied) < len(users):
+            wanted.append(Wanted(_RUN, supplied, self._pace.tasks(self._clock.monotonic())))
+        return wanted
+
+    def _begin(self, task: Task) -> None:
+        """Start to run a claimed task."""
+        if task.kind is not TaskKind.RUN:
+            group = next(
+                running
+                for kinds, running in zip(_GROUPS, self._others, strict=True)
+                if task.kind in kinds
+            )
+            self._start(task, self._run_other(task), group)
+            return
         run = TaskRun(
             task,
             self._queue,
+            self._writer,
             self._execute,
             self._key_of,
             self._slots,
@@ -164,10 +193,7 @@ class BatchRunner:
         )
         self._runs[task.id] = run
         self._renewer.add(task.id, run.mark_lost)
-        # It counts as waiting before the next is claimed.
         self._start(task, self._run_requests(run), set())
-        await asyncio.sleep(0)
-        return True
 
     def _start(
         self, task: Task, running: Awaitable[None], group: "set[asyncio.Task[None]]"

@@ -14,7 +14,8 @@ from services.batches.execution import BatchCall, Render
 from services.batches.provider_calls import BatchServices
 from services.batches.provider_queue import ProviderBatch, ProviderQueue
 from services.batches.retries import retry_delay_s
-from services.batches.task_queue import ClaimedRequest, Task, TaskQueue
+from services.batches.task_queue import TaskQueue
+from services.batches.tasks import ClaimedRequest, Task
 from services.common.clock import Clock
 from services.common.errors import GatewayError, UpstreamError
 from services.common.messages.deferred_call import RenderedCall
@@ -23,7 +24,7 @@ from services.common.process.byte_budget import ByteBudget, Charge
 # Requests and bytes of a batch at a provider. Providers allow more, but its results are read as
 # one response.
 MAX_REQUESTS = 2_000
-_MAX_BYTES = 32 << 20
+_MAX_BYTES = 16 << 20
 _LIMITED = 429
 # The shortest time until more requests are submitted after a limit of their user was reached.
 _LIMITED_S = 60.0

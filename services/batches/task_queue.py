@@ -4,8 +4,9 @@ A task is claimed by a lease, and completed in a transaction that also writes wh
 and that fails if another worker holds the task by then.
 """
 
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -26,102 +27,23 @@ from sqlalchemy import (
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from gateway.batches.v1.batches_pb2 import BatchOutcome
-from gateway.conversation.v1.conversation_pb2 import Dialect
-from services.batches.records import RequestResult, TaskKind, TaskLostError
+from services.batches.records import TaskKind, TaskLostError
 from services.batches.repository import delete_rows
 from services.batches.result_rows import COUNTS, has_result, result_rows, sums
 from services.batches.tables import batch_requests, batch_results, batch_tasks, batches
 from services.batches.task_rows import begin_batch, set_finalizing
+from services.batches.tasks import ClaimedRequest, QueueState, Task, TaskResults, Wanted
 from services.common import ids
 from services.common.clock import Clock
 from services.common.process.registry import ProcessRegistry
-from services.common.storage.database import execute_many, reading_once, write
+from services.common.storage.database import reading_once, write
 from services.common.storage.leased_rows import LeasedRows, holder_prefix, is_held_by_process
+from services.common.storage.row_inserts import insert_rows
 
 _HOLDER = "batch"
 # Bodies of more bytes are read when their requests are run.
 SMALL = 16 << 10
 _FREE = {"holder": "", "ends_at_ms": 0}
-_INSERT_RESULT = insert(batch_results)
-_INSERT_REQUEST = insert(batch_requests)
-
-
-@dataclass(frozen=True, slots=True)
-class ClaimedRequest:
-    """A request of a claimed task.
-
-    Attributes:
-        number: its number.
-        custom_id: the id that the caller gave it.
-        size: bytes of its body.
-        body: its body; None for a large one, which is read when the request is run.
-    """
-
-    number: int
-    custom_id: str
-    size: int
-    body: bytes | None
-
-
-@dataclass(frozen=True, slots=True)
-class Task:
-    """A claimed task.
-
-    Attributes:
-        id: its id.
-        kind: what it does.
-        batch_id: its batch.
-        user_id: the user of the batch.
-        key_id: the key that the batch was created with.
-        dialect: the dialect of its requests.
-        endpoint: the endpoint of its requests.
-        headers: headers that are sent with its requests.
-        input_file_id: the input file of the batch, or "".
-        output_file_id: the file of results that has been written, or "".
-        error_file_id: the file of errors that has been written, or "".
-        output_ttl_s: lifetime of these files; None for the usual one.
-        created_at_ms: when the batch was created.
-        expires_at_ms: when its time is over.
-        is_cancelled: whether it has been cancelled.
-        has_ended: whether it has ended, and only its rows are to be deleted.
-        has_unbegun: whether requests have results that say so.
-        total: the number of its requests.
-        first: the number of the first request of this task.
-        size: how many there may be from that on.
-        provider_batch_id: the provider batch of its requests, or "".
-        requests: those that have no result yet, of a task that runs them.
-    """
-
-    id: str
-    kind: TaskKind
-    batch_id: str
-    user_id: str
-    key_id: str
-    dialect: Dialect.ValueType
-    endpoint: str
-    headers: Mapping[str, str]
-    input_file_id: str
-    output_file_id: str
-    error_file_id: str
-    output_ttl_s: int | None
-    created_at_ms: int
-    expires_at_ms: int
-    is_cancelled: bool
-    has_ended: bool
-    has_unbegun: bool
-    total: int
-    first: int
-    size: int
-    provider_batch_id: str
-    requests: Sequence[ClaimedRequest] = field(default=(), repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class QueueState:
-    """The number of tasks that nobody holds, and when the oldest batch of them was created."""
-
-    free: int
-    oldest_ms: int | None
 
 
 class TaskQueue:
@@ -153,10 +75,9 @@ class TaskQueue:
         if processes:
             processes.on_death.append(self.release_of_process)
 
-    async def free(self, groups: Sequence[Collection[TaskKind]]) -> Sequence[bool]:
-        """Return for each group of kinds whether there is a task that can be claimed."""
-        claimable, kind = self._is_claimable(), batch_tasks.c.kind
-        query = select(*[exists().where(claimable, kind.in_(kinds)) for kinds in groups])
+    async def free(self, wanted: Sequence[Wanted]) -> Sequence[bool]:
+        """Return for each of `wanted` whether there are such tasks that can be claimed."""
+        query = select(*[exists().where(*self._is_free(each)) for each in wanted])
         async with reading_once(self._engine) as connection:
             return tuple((await connection.execute(query)).one())
 
@@ -171,21 +92,13 @@ class TaskQueue:
         async with reading_once(self._engine) as connection:
             return QueueState(*(await connection.execute(query)).one())
 
-    async def claim(
-        self, kinds: Collection[TaskKind], except_users: Collection[str] = ()
-    ) -> Task | None:
-        """Claim the first free task of some kinds; None without one.
-
-        Tasks of the users in `except_users` are left to others.
-        """
-        which = [self._is_claimable(), batch_tasks.c.kind.in_(kinds)]
-        if except_users:
-            which.append(batch_tasks.c.user_id.not_in(except_users))
+    async def claim(self, wanted: Wanted) -> Sequence[Task]:
+        """Claim the first free tasks of those that are wanted; none if there are none."""
         first = (
             select(batch_tasks.c.id)
-            .where(*which)
+            .where(*self._is_free(wanted))
             .order_by(batch_tasks.c.id)
-            .limit(1)
+            .limit(wanted.at_most)
             .with_for_update(skip_locked=True)
         )
         hold = (
@@ -195,39 +108,20 @@ class TaskQueue:
             .returning(batch_tasks)
         )
 
-        async def transact(connection: AsyncConnection) -> Task | None:
-            claimed = (await connection.execute(hold)).one_or_none()
-            if claimed is None:
-                return None
-            batch = (
-                await connection.execute(select(batches).where(batches.c.id == claimed.batch_id))
-            ).one()
-            runs = claimed.kind == TaskKind.RUN
-            requests = await _requests(connection, claimed) if runs else ()
-            return Task(
-                id=claimed.id,
-                kind=TaskKind(claimed.kind),
-                batch_id=batch.id,
-                user_id=batch.user_id,
-                key_id=batch.key_id,
-                dialect=batch.dialect,
-                endpoint=batch.endpoint,
-                headers=orjson.loads(batch.headers),
-                input_file_id=batch.input_file_id,
-                output_file_id=batch.output_file_id,
-                error_file_id=batch.error_file_id,
-                output_ttl_s=batch.output_ttl_s,
-                created_at_ms=batch.created_at_ms,
-                expires_at_ms=batch.expires_at_ms,
-                is_cancelled=batch.cancelling_at_ms > 0,
-                has_ended=batch.ended_at_ms > 0,
-                has_unbegun=batch.cancelled + batch.expired > 0,
-                total=batch.total,
-                first=claimed.first,
-                size=claimed.size,
-                provider_batch_id=claimed.provider_batch_id,
-                requests=requests,
+        async def transact(connection: AsyncConnection) -> Sequence[Task]:
+            claimed = (await connection.execute(hold)).all()
+            if not claimed:
+                return ()
+            batch_ids = {row.batch_id for row in claimed}
+            query = select(batches).where(batches.c.id.in_(batch_ids))
+            batch_by_id = {row.id: row for row in (await connection.execute(query)).all()}
+            requests = await _requests(
+                connection, [row.id for row in claimed if row.kind == TaskKind.RUN]
             )
+            return [
+                _task(row, batch_by_id[row.batch_id], requests.get(row.id, ()))
+                for row in sorted(claimed, key=lambda row: str(row.id))
+            ]
 
         return await write(self._engine, transact, is_lasting=False)
 
@@ -248,7 +142,7 @@ class TaskQueue:
 
     async def renew(self, task_ids: Collection[str]) -> Collection[str]:
         """Renew the leases of tasks; return the ids of those that this process still holds."""
-        which = and_(batch_tasks.c.id.in_(task_ids), batch_tasks.c.holder == self._holder)
+        which = self._is_one_held(task_ids)
         rows = await write(
             self._engine, lambda connection: self._rows.hold(connection, which), is_lasting=False
         )
@@ -277,27 +171,48 @@ class TaskQueue:
         free = update(batch_tasks).where(which).values(**_FREE)
         await write(self._engine, lambda connection: connection.execute(free))
 
-    async def store(self, task: Task, results: Sequence[RequestResult], *, is_done: bool) -> None:
-        """Store results of a task and, if it is done, remove it.
+    async def store(
+        self, parts: Sequence[TaskResults], *, is_repeated: bool = False
+    ) -> Collection[str]:
+        """Store results of tasks together, and remove those that are done.
 
-        Raises:
-            TaskLostError: another worker holds it, and nothing is stored.
+        Args:
+            parts: the results, of different tasks.
+            is_repeated: whether an earlier call for these tasks failed, so that it is not known
+                whether its results are stored.
+
+        Returns:
+            The ids of the tasks that this process held. Nothing is stored of the others.
         """
 
-        async def transact(connection: AsyncConnection) -> None:
-            await self.check_held(connection, task, is_done=is_done)
-            if results:
-                await execute_many(connection, _INSERT_RESULT, result_rows(task.batch_id, results))
-            # Even without results: it locks the row of the batch.
-            await connection.execute(
-                update(batches).where(batches.c.id == task.batch_id).values(sums(results))
-            )
-            if is_done:
-                await set_finalizing(
-                    connection, task.batch_id, task.user_id, self._clock.now_ms(), self._new_id
+        async def transact(connection: AsyncConnection) -> Collection[str]:
+            held_ids = await self._hold(connection, parts)
+            parts_by_batch = defaultdict(list)
+            for part in parts:
+                if part.task.id in held_ids:
+                    new = await _not_stored(connection, part) if is_repeated else part
+                    parts_by_batch[part.task.batch_id].append(new)
+            rows = [
+                row
+                for batch_id, held in parts_by_batch.items()
+                for part in held
+                for row in result_rows(batch_id, part.results)
+            ]
+            if rows:
+                await insert_rows(connection, batch_results, rows)
+            # In one order everywhere, which prevents deadlocks.
+            for batch_id, held in sorted(parts_by_batch.items()):
+                results = [result for part in held for result in part.results]
+                # Even without results: it locks the row of the batch.
+                await connection.execute(
+                    update(batches).where(batches.c.id == batch_id).values(sums(results))
                 )
+                if any(part.is_done for part in held):
+                    user_id, now_ms = held[0].task.user_id, self._clock.now_ms()
+                    await set_finalizing(connection, batch_id, user_id, now_ms, self._new_id)
+            return held_ids
 
-        await write(self._engine, transact)
+        return await write(self._engine, transact)
 
     async def begin(self, task: Task, total: int) -> None:
         """Remove the task that has stored the requests of a batch, and begin to run them.
@@ -322,7 +237,7 @@ class TaskQueue:
 
         async def transact(connection: AsyncConnection) -> None:
             await self.check_held(connection, task, is_done=False)
-            await execute_many(connection, _INSERT_REQUEST, rows)
+            await insert_rows(connection, batch_requests, rows)
 
         await write(self._engine, transact)
 
@@ -423,28 +338,97 @@ class TaskQueue:
         if not held.rowcount:
             raise TaskLostError
 
+    async def _hold(
+        self, connection: AsyncConnection, parts: Sequence[TaskResults]
+    ) -> Collection[str]:
+        """Lock tasks, and remove those that are done; return the ids of those that are held."""
+        which = self._is_one_held([part.task.id for part in parts])
+        held_ids = {row.id for row in await self._rows.hold(connection, which)}
+        done_ids = held_ids.intersection(part.task.id for part in parts if part.is_done)
+        if done_ids:
+            await connection.execute(delete(batch_tasks).where(batch_tasks.c.id.in_(done_ids)))
+        return held_ids
+
     def _is_held(self, task: Task) -> ColumnElement[bool]:
         return and_(batch_tasks.c.id == task.id, batch_tasks.c.holder == self._holder)
 
-    def _is_claimable(self) -> ColumnElement[bool]:
-        return and_(self._rows.has_expired(), batch_tasks.c.not_before_ms <= self._clock.now_ms())
+    def _is_one_held(self, task_ids: Collection[str]) -> ColumnElement[bool]:
+        return and_(batch_tasks.c.id.in_(task_ids), batch_tasks.c.holder == self._holder)
+
+    def _is_free(self, wanted: Wanted) -> Sequence[ColumnElement[bool]]:
+        conditions = [
+            self._rows.has_expired(),
+            batch_tasks.c.not_before_ms <= self._clock.now_ms(),
+            batch_tasks.c.kind.in_(wanted.kinds),
+        ]
+        if wanted.except_users:
+            conditions.append(batch_tasks.c.user_id.not_in(wanted.except_users))
+        return conditions
 
 
 async def _requests(
-    connection: AsyncConnection, claimed: Row[*tuple[Any, ...]]
-) -> Sequence[ClaimedRequest]:
-    """Return the requests of a task that have no result yet."""
+    connection: AsyncConnection, task_ids: Collection[str]
+) -> Mapping[str, Sequence[ClaimedRequest]]:
+    """Return the requests of tasks that have no result yet, by task."""
+    by_task: dict[str, list[ClaimedRequest]] = defaultdict(list)
+    if not task_ids:
+        return by_task
     size = func.length(batch_requests.c.body)
     small_body = case((size <= SMALL, batch_requests.c.body))
-    query = (
-        select(batch_requests.c.number, batch_requests.c.custom_id, size, small_body)
-        .where(
-            batch_requests.c.batch_id == claimed.batch_id,
-            batch_requests.c.number >= claimed.first,
-            batch_requests.c.number < claimed.first + claimed.size,
-            batch_requests.c.provider_batch_id == claimed.provider_batch_id,
-            ~has_result(),
-        )
-        .order_by(batch_requests.c.number)
+    is_of_task = and_(
+        batch_requests.c.batch_id == batch_tasks.c.batch_id,
+        batch_requests.c.number >= batch_tasks.c.first,
+        batch_requests.c.number < batch_tasks.c.first + batch_tasks.c.size,
+        batch_requests.c.provider_batch_id == batch_tasks.c.provider_batch_id,
     )
-    return [ClaimedRequest(*row) for row in (await connection.execute(query)).all()]
+    columns = (batch_requests.c.number, batch_requests.c.custom_id, size, small_body)
+    query = (
+        select(batch_tasks.c.id, *columns)
+        .select_from(batch_tasks.join(batch_requests, is_of_task))
+        .where(batch_tasks.c.id.in_(task_ids), ~has_result())
+        .order_by(batch_tasks.c.id, batch_requests.c.number)
+    )
+    for task_id, *request in (await connection.execute(query)).all():
+        by_task[task_id].append(ClaimedRequest(*request))
+    return by_task
+
+
+async def _not_stored(connection: AsyncConnection, part: TaskResults) -> TaskResults:
+    """Return those results of a task that are not stored; only its holder could have done that."""
+    numbers = [result.number for result in part.results]
+    query = select(batch_results.c.number).where(
+        batch_results.c.batch_id == part.task.batch_id, batch_results.c.number.in_(numbers)
+    )
+    stored = set((await connection.scalars(query)).all())
+    return replace(part, results=[each for each in part.results if each.number not in stored])
+
+
+def _task(
+    claimed: Row[*tuple[Any, ...]],
+    batch: Row[*tuple[Any, ...]],
+    requests: Sequence[ClaimedRequest],
+) -> Task:
+    return Task(
+        id=claimed.id,
+        kind=TaskKind(claimed.kind),
+        batch_id=batch.id,
+        user_id=batch.user_id,
+        key_id=batch.key_id,
+        dialect=batch.dialect,
+        endpoint=batch.endpoint,
+        headers=orjson.loads(batch.headers),
+        input_file_id=batch.input_file_id,
+        output_file_id=batch.output_file_id,
+        error_file_id=batch.error_file_id,
+        output_ttl_s=batch.output_ttl_s,
+        created_at_ms=batch.created_at_ms,
+        expires_at_ms=batch.expires_at_ms,
+        is_cancelled=batch.cancelling_at_ms > 0,
+        has_ended=batch.ended_at_ms > 0,
+        has_unbegun=batch.cancelled + batch.expired > 0,
+        total=batch.total,
+        first=claimed.first,
+        size=claimed.size,
+        provider_batch_id=claimed.provider_batch_id,
+        requests=requests,
+    )

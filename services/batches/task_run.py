@@ -1,4 +1,4 @@
-"""Runs the requests of one task, and stores their results."""
+"""Runs the requests of one task."""
 
 import asyncio
 import logging
@@ -8,19 +8,16 @@ from typing import NamedTuple
 
 from gateway.batches.v1.batches_pb2 import BatchOutcome
 from services.batches.execution import BatchCall, Execute, Execution
-from services.batches.records import RequestResult, TaskLostError
+from services.batches.records import RequestResult
+from services.batches.result_writer import ResultWriter
 from services.batches.retries import is_limited, retry_delay_s
 from services.batches.slots import RequestSlots
-from services.batches.task_queue import ClaimedRequest, Task, TaskQueue
+from services.batches.task_queue import TaskQueue
+from services.batches.tasks import ClaimedRequest, Task
 from services.common.clock import Clock
 from services.common.errors import GatewayError
 from services.common.process.byte_budget import ByteBudget, Charge
 from services.common.storage.leased_rows import wait_briefly
-
-# Seconds until the results of a task that is still running are stored.
-_STORE_EVERY_S = 2.0
-# Seconds until storing is tried again, when the database does not answer.
-_AGAIN_S = 1.0
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +27,8 @@ class TaskRun:
 
     Args:
         task: the task.
-        queue: stores its results.
+        queue: reads its large requests, and releases it.
+        writer: stores its results.
         execute: executes a request.
         key_of: returns the key of its calls.
         slots: limits the requests of the process, and of each user.
@@ -42,6 +40,7 @@ class TaskRun:
         self,
         task: Task,
         queue: TaskQueue,
+        writer: ResultWriter,
         execute: Execute,
         key_of: Callable[[str], str],
         slots: RequestSlots,
@@ -51,11 +50,11 @@ class TaskRun:
         self.task = task
         self._budget = budget
         self._queue = queue
+        self._writer = writer
         self._execute = execute
         self._key_of = key_of
         self._slots = slots
         self._clock = clock
-        self._results: list[RequestResult] = []
         self._is_stopped = asyncio.Event()
         self._is_leaving = False
         self._is_lost = False
@@ -79,10 +78,12 @@ class TaskRun:
     def mark_lost(self) -> None:
         """Stop everything, as another worker holds the task."""
         self._is_lost = True
+        self._writer.discard(self.task.id)
         self.interrupt()
 
     async def run(self) -> None:
-        """Run the requests that have no result, and store results; never raises."""
+        """Run the requests that have no result, until results are stored; never raises."""
+        self._writer.open(self.task, self.mark_lost)
         if self._is_over():
             self.stop()
         self._slots.add_waiting(self.task.user_id, len(self.task.requests))
@@ -91,38 +92,18 @@ class TaskRun:
             running = asyncio.create_task(self._run_request(request), context=Context())
             self._requests.add(running)
             running.add_done_callback(self._requests.discard)
-        while self._requests:
-            await asyncio.wait(set(self._requests), timeout=_STORE_EVERY_S)
-            if self._results and self._requests:
-                await self._store(is_done=False)
-        await self._end()
+        if self._requests:
+            await asyncio.wait(set(self._requests))
+        await self._writer.end(self.task.id, is_done=not self._is_leaving)
+        if self._is_leaving and not self._is_lost:
+            await self._release()
 
-    async def _end(self) -> None:
-        """Store the last results, and remove the task, or release it."""
-        if not self._is_leaving:
-            await self._store(is_done=True)
-            return
-        if self._results:
-            await self._store(is_done=False)
-        if not self._is_lost:
-            try:
-                await self._queue.release(self.task)
-            except GatewayError as error:
-                log.warning("a task could not be released", extra={"error": error.message})
-
-    async def _store(self, *, is_done: bool) -> None:
-        """Store results, again and again until it succeeds or the task is lost."""
-        results, self._results = self._results, []
-        while not self._is_lost:
-            try:
-                await self._queue.store(self.task, results, is_done=is_done)
-            except GatewayError as error:
-                log.warning("results are not stored yet", extra={"error": error.message})
-                await asyncio.sleep(_AGAIN_S)
-            except TaskLostError:
-                self.mark_lost()
-            else:
-                return
+    async def _release(self) -> None:
+        """Release the task, which another worker will run."""
+        try:
+            await self._queue.release(self.task)
+        except GatewayError as error:
+            log.warning("a task could not be released", extra={"error": error.message})
 
     async def _run_request(self, request: ClaimedRequest) -> None:
         """Run a request until it has a result, which is kept, or no more requests are begun."""
@@ -149,7 +130,7 @@ class TaskRun:
         finally:
             if is_waiting:
                 self._slots.add_waiting(user_id, -1)
-        self._results.append(result_of(request, execution))
+        self._writer.add(self.task.id, result_of(request, execution))
 
     async def _executed(self, request: ClaimedRequest) -> Execution:
         """Execute a request once; a failure of the gateway is a response, too."""

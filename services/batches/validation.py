@@ -9,14 +9,15 @@ from services.batches.execution import BatchFormats
 from services.batches.file_calls import BatchFiles
 from services.batches.records import MAX_ERRORS, BatchLimits, State, pack_errors
 from services.batches.tables import batch_requests
-from services.batches.task_queue import Task, TaskQueue
+from services.batches.task_queue import TaskQueue
 from services.batches.task_rows import OWN_WORKERS
+from services.batches.tasks import Task
 from services.common.clock import Clock
 from services.common.errors import GatewayError
 from services.common.process.offload import offload_if
 
 # Requests that are stored in a transaction, and their bytes, at most.
-_ROWS = 500
+_ROWS = 2_000
 _BYTES = 4 << 20
 # Lines of more bytes are parsed in a thread.
 _LONG = 256 << 10

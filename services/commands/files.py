@@ -61,11 +61,16 @@ def remove_files(
     """Delete files, also those that documents show; stop at the first that is not the user's."""
 
     async def work(engine: "AsyncEngine", settings: "Settings", caller: "Caller") -> None:
+        from services.common.clock import Clock
         from services.files.blobs import open_blobs
         from services.files.repository import FileRepository
         from services.files.store import FileStore, owner_of
+        from services.memory.assembly import open_queue
+        from services.memory.vector_stores.removed_files import RemovedFiles
 
-        store = FileStore(FileRepository(engine), open_blobs(settings.storage))
+        clock = Clock()
+        repository = FileRepository(engine, clock, RemovedFiles(open_queue(engine, clock)))
+        store = FileStore(repository, open_blobs(settings.storage))
         for file_id in ids:
             await store.delete(owner_of(caller), file_id, force=True)
             typer.echo(f"Deleted {file_id}.", err=True)

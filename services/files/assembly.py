@@ -8,6 +8,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from services.common.clock import Clock
 from services.common.settings import Settings
 from services.common.storage.disk import DiskReserve
+from services.common.storage.removed_files import RemoveFiles
 from services.common.storage.sweeping import Sweeper, sweeper_lease
 from services.files.blobs import open_blobs
 from services.files.creation import FileCreator
@@ -40,8 +41,17 @@ class FileService:
         clock: Clock,
         counters: CollectorRegistry,
         reserve: DiskReserve,
+        on_removed: RemoveFiles,
     ) -> Self:
         """Build and start the service over a migrated database.
+
+        Args:
+            settings: all settings of the gateway.
+            database: the database.
+            clock: the clock.
+            counters: registry for the metrics.
+            reserve: the free disk space that uploads require.
+            on_removed: removes what other services have of removed files.
 
         Raises:
             SettingsError: `storage` names no usable place for the bytes.
@@ -49,7 +59,7 @@ class FileService:
         limits = settings.limits
         blobs = open_blobs(settings.storage)
         metrics = FileMetrics(counters)
-        repository = FileRepository(database, clock)
+        repository = FileRepository(database, clock, on_removed)
         creator = FileCreator(repository, blobs, limits, clock, metrics, reserve)
         in_parts = UploadRepository(database, clock)
         uploads = Uploads(in_parts, repository, blobs, limits, clock, metrics, reserve)

@@ -5,6 +5,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.common.storage.database import reading_once, write
 from services.common.storage.erasing import CountErased
+from services.common.storage.removed_files import RemoveFiles
 from services.files.blob_store import Blobs, delete_blobs
 from services.files.repository import files, usage
 from services.files.upload_repository import remove_uploads
@@ -15,9 +16,16 @@ _UPLOADS_AT_ONCE = 20
 
 
 class FileErasure:
-    """Removes batches of a user's files and uploads."""
+    """Removes batches of a user's files and uploads.
 
-    def __init__(self, engine: AsyncEngine, blobs: Blobs) -> None:
+    Args:
+        engine: the database.
+        blobs: the bytes of files.
+        on_removed: removes what other services have of removed files.
+    """
+
+    def __init__(self, engine: AsyncEngine, blobs: Blobs, on_removed: RemoveFiles) -> None:
+        self._on_removed = on_removed
         self._engine = engine
         self._blobs = blobs
 
@@ -42,6 +50,7 @@ class FileErasure:
 
         async def remove_rows(connection: AsyncConnection) -> None:
             sizes = (await connection.scalars(removal)).all()
+            await self._on_removed(connection, file_ids)
             await connection.execute(
                 update(usage)
                 .where(usage.c.owner_id == user_id)

@@ -45,6 +45,7 @@ from services.common.storage.database import (
     reading_once,
     write,
 )
+from services.common.storage.removed_files import RemoveFiles, keep_nothing
 from services.common.storage.shown_files import is_in_document, is_shown, shown_files
 from services.files.blob_errors import storage_unavailable
 
@@ -138,9 +139,20 @@ class FileRepository:
     """Files and usage in the database.
 
     Every method raises `storage_unavailable` when the database does not answer.
+
+    Args:
+        engine: the database.
+        clock: the clock.
+        on_removed: removes what other services have of removed files.
     """
 
-    def __init__(self, engine: AsyncEngine, clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        engine: AsyncEngine,
+        clock: Clock | None = None,
+        on_removed: RemoveFiles = keep_nothing,
+    ) -> None:
+        self._on_removed = on_removed
         self._engine = engine
         self._clock = clock or Clock()
 
@@ -238,7 +250,9 @@ class FileRepository:
         )
         removable = which if force else (*which, not_(is_in_document(files.c.id)))
         with translate_errors():
-            removed = await write(self._engine, lambda connection: _remove(connection, removable))
+            removed = await write(
+                self._engine, lambda connection: self._remove(connection, removable)
+            )
         if removed:
             return
         if not force and (article_ids := await self._showing(which)):
@@ -248,6 +262,14 @@ class FileRepository:
                 "delete it with force=true",
             )
         raise not_found(file_id)
+
+    async def _remove(
+        self, connection: AsyncConnection, which: Iterable[ColumnElement[bool]]
+    ) -> Sequence[str]:
+        file_ids = await _remove(connection, which)
+        if file_ids:
+            await self._on_removed(connection, file_ids)
+        return file_ids
 
     async def _showing(self, which: Sequence[ColumnElement[bool]]) -> Sequence[str]:
         """Return the ids of documents that show a file, a few of them."""
@@ -273,7 +295,7 @@ class FileRepository:
                 .order_by(files.c.expires_at_s)
                 .limit(at_most)
             )
-            return await _remove(connection, (files.c.id.in_(expired.all()),))
+            return await self._remove(connection, (files.c.id.in_(expired.all()),))
 
         with translate_errors():
             return await write(self._engine, remove_some)

@@ -26,6 +26,8 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 # A dollar for a million tokens of input, two for output.
 PRICE = {"input": 1, "output": 2}
 CHATS = "/v1/chat/completions"
+SINGLE = ("completions", ":generateContent")
+BATCHED = ("openai/echo", "anthropic/echo", "google/echo")
 ENDED = ("completed", "failed", "cancelled", "expired")
 
 
@@ -142,6 +144,13 @@ async def provided(
                 "batches": True,
                 "price": PRICE,
             },
+            "google": {
+                "kind": "gemini",
+                "base_url": f"{upstream}/v1beta",
+                "api_key": "k",
+                "batches": True,
+                "price": PRICE,
+            },
         },
     ) as gateway:
         url, key = gateway.url, gateway.key
@@ -187,6 +196,7 @@ async def test_a_batch_is_split_among_batch_services(at: Provided) -> None:
     lines = [
         chat("chat", max_completion_tokens=40),
         chat("claude", "anthropic/echo"),
+        chat("gemini", "google/echo", temperature=0.5),
         chat("second"),
         chat("own", "sandbox/echo"),
         chat("remembered", memory_id="m"),
@@ -196,26 +206,26 @@ async def test_a_batch_is_split_among_batch_services(at: Provided) -> None:
     with playing(at) as services:
         batch = await at.ended((await at.batch(lines)).id)
         assert batch.status == "completed" and batch.request_counts is not None
-        assert (batch.request_counts.completed, batch.request_counts.failed) == (6, 1)
+        assert (batch.request_counts.completed, batch.request_counts.failed) == (7, 1)
         results = await at.results(batch)
         assert list(results) == [
             line["custom_id"] for line in lines if line["custom_id"] != "nobody"
         ] + ["nobody"]
-        for name in ("chat", "claude", "second", "own", "remembered"):
+        for name in ("chat", "claude", "gemini", "second", "own", "remembered"):
             assert f"this is {name}" in text_of(results[name])
         assert results["nobody"]["response"]["status_code"] == 404
         sent = services.requests()
-        assert len(services.batches) == 2 and len(sent) == 4
+        assert len(services.batches) == 3 and len(sent) == 5
         # Only what needs the gateway itself was called by it.
         assert len([path for path in at.single_calls() if path.endswith("completions")]) == 1
         # At half the price: fifty cents for a million tokens of input, a dollar for output.
         for endpoint, model, read, written, cost in await at.usage(batch):
-            is_batch = model in ("openai/echo", "anthropic/echo") and "remembered" not in endpoint
+            is_batch = model in BATCHED and "remembered" not in endpoint
             price = 500_000 * (read + 2 * written)
             assert model.startswith("sandbox") or cost in (price, 2 * price), (model, cost)
             assert (endpoint == "chat_batch") == (is_batch and cost == price), endpoint
         # Nothing stays at the providers.
-        await until(lambda: not services.files and len(services.deleted) == 3)
+        await until(lambda: not services.files and len(services.deleted) == 4)
 
 
 async def test_messages_are_read_from_batch_services(at: Provided) -> None:
@@ -228,6 +238,8 @@ async def test_messages_are_read_from_batch_services(at: Provided) -> None:
         for n in range(60)
     ]
     requests[7]["params"]["model"] = "openai/echo"
+    for n in (8, 9):
+        requests[n]["params"]["model"] = "google/echo"
     with playing(at) as services:
         batches = at.messages.messages.batches
         created = await batches.create(requests=requests)
@@ -242,9 +254,11 @@ async def test_messages_are_read_from_batch_services(at: Provided) -> None:
             assert result.result.type == "succeeded", result
             block = result.result.message.content[0]
             assert block.type == "text" and f"say {n}" in block.text
-        assert sorted(len(batch.requests) for batch in services.batches.values()) == [1, 59]
+        assert sorted(len(batch.requests) for batch in services.batches.values()) == [1, 2, 57]
         assert not [
-            path for path in at.single_calls() if path.endswith(("messages", "completions"))
+            path
+            for path in at.single_calls()
+            if path.endswith(("messages", "completions", ":generateContent"))
         ]
 
 
@@ -257,6 +271,7 @@ async def test_what_a_service_does_not_run_is_run_here(at: Provided, fault: str)
         changes["refuses"] = 403
     elif fault == "expires":
         changes["expires"] = frozenset({"r1"})
+        lines[0]["body"]["model"] = lines[1]["body"]["model"] = "google/echo"
     elif fault == "off":
         options["extra_body"] = {"native": "off"}
     else:
@@ -267,17 +282,18 @@ async def test_what_a_service_does_not_run_is_run_here(at: Provided, fault: str)
         statuses = [results[name]["response"]["status_code"] for name in ("a", "b", "c")]
         assert statuses == [200, 404 if fault == "errors" else 200, 200]
         assert "this is c" in text_of(results["c"])
-        single = len([path for path in at.single_calls() if path.endswith("completions")])
+        single = len([path for path in at.single_calls() if path.endswith(SINGLE)])
         own = {"refuses": 3, "expires": 1, "off": 3, "errors": 1}[fault]
-        batches = {"expires": 1, "errors": 2}.get(fault, 0)
+        batches = {"expires": 2, "errors": 2}.get(fault, 0)
         assert (single, len(services.batches)) == (own, batches)
         endpoints = [endpoint for endpoint, *_ in await at.usage(batch)]
         assert endpoints.count("chat_batch") == {"expires": 2, "errors": 2}.get(fault, 0)
 
 
-async def test_a_batch_is_cancelled_at_its_provider(at: Provided) -> None:
+@pytest.mark.parametrize("model", ["openai/echo", "google/echo"])
+async def test_a_batch_is_cancelled_at_its_provider(at: Provided, model: str) -> None:
     with playing(at, waits=True) as services:
-        created = await at.batch([chat(name) for name in ("a", "b", "c")])
+        created = await at.batch([chat(name, model) for name in ("a", "b", "c")])
         await until(lambda: len(services.batches) == 1)
         assert (await at.client.batches.retrieve(created.id)).status == "in_progress"
         assert (await at.client.batches.cancel(created.id)).status == "cancelling"
@@ -286,4 +302,4 @@ async def test_a_batch_is_cancelled_at_its_provider(at: Provided) -> None:
         results = await at.results(batch)
         assert "this is a" in text_of(results["a"])
         assert [results[name]["error"]["code"] for name in ("b", "c")] == ["batch_cancelled"] * 2
-        assert not [path for path in at.single_calls() if path.endswith("completions")]
+        assert not [path for path in at.single_calls() if path.endswith(SINGLE)]

@@ -49,6 +49,7 @@ from tests.upstream.azure_paths import add_azure
 from tests.upstream.batch_services import BatchServices, add_batch_services
 from tests.upstream.bedrock.app import add_bedrock
 from tests.upstream.checks import Check, Checks, load_checks
+from tests.upstream.gemini_batches import add_gemini_batches
 from tests.upstream.imitations import (
     GOOGLE,
     ImitatedChat,
@@ -199,6 +200,10 @@ class _Made:
         }
         check = self.checks.openai_batches
         add_batch_services(app, services, dialects, check, self.new_id, self.now)
+        generate = ImitatedGemini(
+            self.new_id, GenerateContentRequest, gemini_rules.generate_problem, GOOGLE
+        )
+        add_gemini_batches(app, services, generate, self.new_id, self.now)
 
     def add_gemini(self, app: web.Application, handlers: Server, personality: Personality) -> None:
         """Add Google's API as a deployment has it."""

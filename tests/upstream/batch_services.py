@@ -1,5 +1,7 @@
 """The batch services of OpenAI and Anthropic: files, batches, and their results.
 
+`gemini_batches` has that of Google.
+
 Each request of a batch is checked like a single one. A batch is run when it is looked at for the
 first time; `BatchServices` can let it wait, fail, or leave out some of its requests.
 """
@@ -23,7 +25,7 @@ _TYPES = ("application/jsonl", "application/x-ndjson", "text/plain")
 
 
 @dataclass
-class _Batch:
+class StoredBatch:
     """A batch: its requests, and what became of them."""
 
     id: str
@@ -37,11 +39,13 @@ class _Batch:
     output_file_id: str | None = None
     error_file_id: str | None = None
     results: list[dict[str, Any]] = field(default_factory=list)
+    # Of Google's, whose requests have no model.
+    model: str = ""
 
 
 @dataclass
 class BatchServices:
-    """What the two services do, and have done.
+    """What the services do, and have done.
 
     Attributes:
         waits: whether batches that have been created do not end.
@@ -55,7 +59,7 @@ class BatchServices:
     waits: bool = False
     refuses: int = 0
     expires: frozenset[str] = frozenset()
-    batches: dict[str, _Batch] = field(default_factory=dict)
+    batches: dict[str, StoredBatch] = field(default_factory=dict)
     files: dict[str, bytes] = field(default_factory=dict)
     deleted: list[str] = field(default_factory=list)
 
@@ -111,7 +115,7 @@ def _find_problem(body: Body) -> Problem | None:
     return None
 
 
-class _Service:
+class PlayedService:
     """A batch service."""
 
     # The endpoint whose dialect authenticates calls and writes errors.
@@ -156,26 +160,26 @@ class _Service:
             raise SandboxError("invalid", 400, problem.message, path=problem.path)
         return body
 
-    def batch(self, request: web.Request) -> _Batch:
+    def batch(self, request: web.Request) -> StoredBatch:
         """Return the batch that a path names."""
         batch = self.services.batches.get(request.match_info["id"])
         if batch is None:
             raise SandboxError("not_found", 404, "No such batch")
         return batch
 
-    def answer(self, batch: _Batch, body: Body) -> tuple[int, Any]:
+    def answer(self, batch: StoredBatch, body: Body) -> tuple[int, Any]:
         """Return the status and the body of the response to a request."""
         dialect = self.dialects[batch.endpoint]
         try:
             accepted = dialect.accept(body, batch.headers)
-            model = find_model(accepted["model"])
+            model = find_model(batch.model or accepted["model"])
             answer = behaviours.answer(dialect.read_request(accepted), model)
             return 200, dialect.whole(answer, model, accepted)
         except SandboxError as error:
             return error.status, dialect.failure(error, self.new_id("req_"))
 
 
-class _OpenAI(_Service):
+class _OpenAI(PlayedService):
     """OpenAI's batch service."""
 
     usual = "/v1/chat/completions"
@@ -215,7 +219,7 @@ class _OpenAI(_Service):
             raise SandboxError("invalid", 400, "A line has another endpoint")
         if len({line["body"]["model"] for line in lines}) > 1:
             raise SandboxError("invalid", 400, "All lines must have the same model")
-        batch = _Batch(
+        batch = StoredBatch(
             self.new_id("batch_"),
             body["endpoint"],
             [(line["custom_id"], line["body"]) for line in lines],
@@ -247,7 +251,7 @@ class _OpenAI(_Service):
             self._run(batch, "cancelled", others)
         return web.json_response(self._shown(batch))
 
-    def _run(self, batch: _Batch, status: str, left_out: frozenset[str]) -> None:
+    def _run(self, batch: StoredBatch, status: str, left_out: frozenset[str]) -> None:
         answers: tuple[list[bytes], list[bytes]] = [], []
         # In an order of its own.
         for custom_id, body in reversed(batch.requests):
@@ -276,7 +280,7 @@ class _OpenAI(_Service):
             raise SandboxError("not_found", 404, "No such file")
         return content
 
-    def _shown(self, batch: _Batch) -> dict[str, Any]:
+    def _shown(self, batch: StoredBatch) -> dict[str, Any]:
         return {
             "id": batch.id,
             "object": "batch",
@@ -291,7 +295,7 @@ class _OpenAI(_Service):
         }
 
 
-class _Anthropic(_Service):
+class _Anthropic(PlayedService):
     """Anthropic's batch service."""
 
     usual = "/v1/messages"
@@ -302,7 +306,7 @@ class _Anthropic(_Service):
         ids = [item["custom_id"] for item in items]
         if len(set(ids)) < len(ids) or not all(map(_CUSTOM_ID.fullmatch, ids)):
             raise SandboxError("invalid", 400, "Each request needs a valid id of its own")
-        batch = _Batch(
+        batch = StoredBatch(
             self.new_id("msgbatch_"),
             self.usual,
             [(item["custom_id"], item["params"]) for item in items],
@@ -343,7 +347,7 @@ class _Anthropic(_Service):
         self.services.deleted.append(batch.id)
         return web.json_response({"id": batch.id, "type": "message_batch_deleted"})
 
-    def _run(self, batch: _Batch, unanswered: str, left_out: frozenset[str]) -> None:
+    def _run(self, batch: StoredBatch, unanswered: str, left_out: frozenset[str]) -> None:
         for custom_id, body in reversed(batch.requests):
             result: dict[str, Any] = {"type": unanswered}
             if custom_id not in left_out:
@@ -354,7 +358,7 @@ class _Anthropic(_Service):
             batch.results.append({"custom_id": custom_id, "result": result})
         batch.status = "ended"
 
-    def _shown(self, batch: _Batch) -> dict[str, Any]:
+    def _shown(self, batch: StoredBatch) -> dict[str, Any]:
         return {
             "id": batch.id,
             "type": "message_batch",

@@ -186,3 +186,30 @@ async def test_a_function_without_a_schema_is_called_with_an_object(session):
     parts = answer["candidates"][0]["content"]["parts"]
     (call,) = [part["functionCall"] for part in parts if "functionCall" in part]
     assert isinstance(call["args"], dict)
+
+
+@pytest.mark.filterwarnings("ignore:Inheritance class AiohttpClientSession")
+async def test_googles_own_client_runs_a_batch(upstream):
+    from google.genai import Client, errors, types
+
+    options = types.HttpOptions(base_url=upstream.url, api_version="v1beta")
+    client = Client(api_key="k-1", http_options=options).aio
+    good, bad = types.InlinedRequest(contents="hi"), types.InlinedRequest(contents="hi")
+    good.metadata, bad.metadata = {"key": "a"}, {"key": "b"}
+    bad.config = types.GenerateContentConfig(max_output_tokens=-1)
+    created = await client.batches.create(
+        model="echo", src=[good, bad], config={"display_name": "two"}
+    )
+    assert created.state == types.JobState.JOB_STATE_PENDING
+    job = await client.batches.get(name=created.name)
+    assert (job.state, job.display_name) == (types.JobState.JOB_STATE_SUCCEEDED, "two")
+    results = {one.metadata["key"]: one for one in job.dest.inlined_responses}
+    assert results["a"].response.text == 'Sandbox echo: you said "hi".'
+    assert results["b"].error is not None and results["b"].response is None
+    for _ in range(2):
+        await client.batches.create(model="echo", src=[good])
+    listed = [one.name async for one in await client.batches.list()]
+    assert len(listed) == 3 and listed[-1] == created.name
+    await client.batches.delete(name=created.name)
+    with pytest.raises(errors.ClientError, match="Requests are needed"):
+        await client.batches.create(model="echo", src=[])

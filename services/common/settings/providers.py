@@ -31,7 +31,7 @@ _KINDS_OF: Mapping[str, Sequence[str]] = {
     "project": (VERTEX,),
     "api_version": ("openai",),
     "native_tools": ("gemini", VERTEX),
-    "batches": ("openai", "anthropic"),
+    "batches": ("openai", "anthropic", "gemini"),
     "credentials": ("openai", "anthropic", "gemini", VERTEX),
 }
 _CREDENTIAL_HEADERS = frozenset({"authorization", "x-api-key", "api-key"})
@@ -190,8 +190,8 @@ class Provider(Section):
     )
     batches: bool | None = setting(
         None,
-        "openai and anthropic only: send the requests of batches to the server's own batch service "
-        "(docs/batches.md); default: true for OpenAI and Anthropic themselves",
+        "openai, anthropic and gemini only: send the requests of batches to the server's own batch "
+        "service (docs/batches.md); default: true for OpenAI, Anthropic and Google themselves",
         example=False,
     )
     batch_price_factor: Annotated[float, Field(ge=0, le=1)] = setting(

@@ -29,6 +29,7 @@ from services.inference.providers.base import Provider
 from services.inference.providers.batches import BatchApi
 from services.inference.providers.bedrock.claude import BedrockEndpoint
 from services.inference.providers.credentials.authorizers import Authorizers
+from services.inference.providers.gemini.batches import GeminiBatches
 from services.inference.providers.openai.batches import OpenAIBatches
 from services.inference.providers.openai_responses import ResponsesProvider
 from services.inference.providers.openai_responses.endpoint import EndpointSupport
@@ -40,7 +41,11 @@ from services.inference.providers.vertex.gemini import VertexApi
 
 _NO_SUCH_PATH = (404, 405)
 # Servers with batch services that are used by default, by the kind of providers.
-_BATCHES = {"openai": "api.openai.com", "anthropic": "api.anthropic.com"}
+_BATCHES = {
+    "openai": "api.openai.com",
+    "anthropic": "api.anthropic.com",
+    "gemini": "generativelanguage.googleapis.com",
+}
 _OWN_DOMAINS = (".localhost", ".local", ".internal", ".lan", ".home.arpa", ".svc")
 
 
@@ -221,6 +226,8 @@ def build_batches(
         elif settings.kind == "anthropic":
             credentials = anthropic.headers(key)
             batches[name] = AnthropicBatches(connections.upstream(name, settings, credentials))
+        elif settings.kind == "gemini":
+            batches[name] = GeminiBatches(connections.upstream(name, settings, gemini.headers(key)))
     return batches
 
 

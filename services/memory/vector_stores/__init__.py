@@ -6,5 +6,6 @@ selects, is a range of numbers; a gap separates two files. `file_text` reads the
 `chunking` cuts it, and `indexing` stores the chunks, as jobs of the queue that memory uses.
 
 pgvector is not used: both databases are to return the same order, words have the larger share of a
-score, and a filter selects the ranges of which the nearest are searched.
+score, and a filter selects the ranges of which the nearest are searched. An exact search by it
+takes ten times as long; `docs/internals/capacity.md` has the measurement, also of its index.
 """

@@ -117,7 +117,7 @@ class VectorStoreFileRepository:
             in_store = vector_store_files.c.store_id == store_id
             file_ids = [one.new.file_id for one in added]
             replaced = and_(in_store, vector_store_files.c.file_id.in_(file_ids))
-            await self._remove(connection, owner.user_id, replaced)
+            await self._remove(connection, replaced)
             await self._check_limits(connection, owner.user_id, in_store, len(rows))
             if is_batch:
                 batch = {"id": batch_id, "store_id": store_id, "is_cancelled": False}
@@ -193,7 +193,7 @@ class VectorStoreFileRepository:
         """
 
         async def transact(connection: AsyncConnection) -> None:
-            if not await self._remove(connection, user_id, _is_file(user_id, store_id, file_id)):
+            if not await self._remove(connection, _is_file(user_id, store_id, file_id)):
                 raise file_not_found()
 
         await write(self._engine, transact)
@@ -253,7 +253,7 @@ class VectorStoreFileRepository:
 
         async def transact(connection: AsyncConnection) -> None:
             await lock_store(connection, user_id, store_id)
-            await drop_texts(connection, self._queue, user_id, waiting)
+            await drop_texts(connection, self._queue, waiting)
             cancelled = {
                 "state": VECTOR_STORE_FILE_STATE_CANCELLED,
                 "first_chunk": UNKNOWN,
@@ -313,11 +313,9 @@ class VectorStoreFileRepository:
             )
         await check_bytes(connection, self._limits, user_id, 1)
 
-    async def _remove(
-        self, connection: AsyncConnection, user_id: str, which: ColumnElement[bool]
-    ) -> int:
+    async def _remove(self, connection: AsyncConnection, which: ColumnElement[bool]) -> int:
         """Remove files; return how many there were."""
-        await drop_texts(connection, self._queue, user_id, which)
+        await drop_texts(connection, self._queue, which)
         return (await connection.execute(delete(vector_store_files).where(which))).rowcount
 
     async def _found(self, user_id: str, store_id: str, file_id: str) -> Row[Any]:

@@ -47,12 +47,14 @@ async def check_bytes(
 
 
 async def drop_texts(
-    connection: AsyncConnection, queue: JobQueue, user_id: str, which: ColumnElement[bool]
+    connection: AsyncConnection, queue: JobQueue, which: ColumnElement[bool]
 ) -> None:
     """Lock files, and put the jobs that remove their text from the index."""
     files = vector_store_files.c
-    query = select(files.store_id, files.first_chunk, files.chunks).where(which)
+    query = select(files.store_id, files.user_id, files.first_chunk, files.chunks).where(which)
     for row in (await connection.execute(query.order_by(files.id).with_for_update())).all():
         if row.first_chunk != UNKNOWN:
             numbers = row.first_chunk, row.first_chunk + row.chunks
-            await queue.put(connection, JobKind.UNINDEX, user_id, None, numbers, text=row.store_id)
+            await queue.put(
+                connection, JobKind.UNINDEX, row.user_id, None, numbers, text=row.store_id
+            )

@@ -76,9 +76,7 @@ class IndexRepository:
                 raise FileGoneError
             if row.first_chunk != UNKNOWN and row.chunks == chunks:
                 return row.first_chunk, row.indexed
-            await drop_texts(
-                connection, self._queue, file.user_id, vector_store_files.c.id == file.id
-            )
+            await drop_texts(connection, self._queue, vector_store_files.c.id == file.id)
             await self._check_room(connection, file, chunks, size)
             first = store.next_chunk
             if first + chunks > MAX_NUMBER:
@@ -177,7 +175,7 @@ class IndexRepository:
             row = await self._lock(connection, file)
             if values["state"] != VECTOR_STORE_FILE_STATE_COMPLETED:
                 which = vector_store_files.c.id == row.id
-                await drop_texts(connection, self._queue, file.user_id, which)
+                await drop_texts(connection, self._queue, which)
             await connection.execute(_change(file.id, values))
             await self._queue.finish(connection, job)
 

@@ -64,6 +64,7 @@ vector_store_files = Table(
     UniqueConstraint("store_id", "file_id"),
     Index("ix_vector_store_files_store_id", "store_id", "id"),
     Index("ix_vector_store_files_user_id", "user_id"),
+    Index("ix_vector_store_files_file_id", "file_id"),
     Index("ix_vector_store_files_batch_id", "batch_id", "id"),
 )
 

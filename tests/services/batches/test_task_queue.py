@@ -2,7 +2,8 @@
 
 import asyncio
 import itertools
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from functools import partial
 from typing import Any
 
 from sqlalchemy import select
@@ -12,17 +13,22 @@ from facade.internal_requests import InternalResponse
 from gateway.accounts.v1 import accounts_pb2
 from gateway.batches.v1 import batches_pb2 as pb
 from gateway.conversation.v1.conversation_pb2 import DIALECT_ANTHROPIC
+from gateway.errors.v1 import errors_pb2
+from services.batches.claim_pace import ClaimPace
 from services.batches.execution import BatchCall
 from services.batches.finalizing import Finalizing
-from services.batches.records import BatchLimits, RequestResult, TaskKind, TaskLostError
+from services.batches.records import BatchLimits, RequestResult, TaskKind
 from services.batches.repository import BatchRepository, NewBatch
+from services.batches.result_writer import ResultWriter
 from services.batches.retries import retry_delay_s
 from services.batches.slots import RequestSlots
 from services.batches.tables import batch_results
-from services.batches.task_queue import Task, TaskQueue
+from services.batches.task_queue import TaskQueue
 from services.batches.task_rows import TASK_SIZE
 from services.batches.task_run import TaskRun
+from services.batches.tasks import Task, TaskResults, Wanted
 from services.common.clock import Clock
+from services.common.errors import GatewayError
 from services.common.grpc.authentication import Caller
 from services.common.process.byte_budget import open_budget
 from services.common.settings import Limits
@@ -30,7 +36,8 @@ from services.common.storage.database import reading_once
 from tests.manual_clock import ManualClock
 from tests.waiting import until
 
-OTHERS = (TaskKind.VALIDATE, TaskKind.FINALIZE)
+OTHERS = Wanted((TaskKind.VALIDATE, TaskKind.FINALIZE))
+RUNS = Wanted((TaskKind.RUN,))
 LEASE_S = 30
 LIMITS = BatchLimits(1_000, 1 << 20, 1 << 20, 3, 86_400, 86_400, LEASE_S)
 ADA = Caller("user_ada", "", accounts_pb2.PLAN_PERSONAL_FREE, key_id="key_ada")
@@ -66,8 +73,7 @@ class Hosts:
 
 
 async def claimed(queue: TaskQueue) -> Task:
-    task = await queue.claim([TaskKind.RUN])
-    assert task is not None
+    [task] = await queue.claim(RUNS)
     return task
 
 
@@ -81,13 +87,11 @@ def results(task: Task, body: bytes, *numbers: int) -> list[RequestResult]:
     ]
 
 
-async def lost(queue: TaskQueue, task: Task, stored: list[RequestResult], *, is_done: bool) -> bool:
-    """Return whether results are not stored since another host holds the task."""
-    try:
-        await queue.store(task, stored, is_done=is_done)
-    except TaskLostError:
-        return True
-    return False
+async def store(
+    queue: TaskQueue, task: Task, stored: list[RequestResult], *, is_done: bool
+) -> bool:
+    """Store results; return whether this host held the task."""
+    return bool(await queue.store([TaskResults(task, stored, is_done)]))
 
 
 async def test_each_request_has_one_result_whoever_dies(engine: AsyncEngine) -> None:
@@ -96,28 +100,28 @@ async def test_each_request_has_one_result_whoever_dies(engine: AsyncEngine) -> 
     batch = await hosts.create(size)
     dying, other = await claimed(hosts.first), await claimed(hosts.second)
     assert [len(task.requests) for task in (dying, other)] == [TASK_SIZE, 10]
-    assert await hosts.second.claim([TaskKind.RUN]) is None
-    await hosts.first.store(dying, results(dying, b"1", 0, 1, 2), is_done=False)
-    await hosts.second.store(other, results(other, b"2"), is_done=True)
-    assert await hosts.second.claim(OTHERS) is None, "a task is left"
+    assert not await hosts.second.claim(RUNS)
+    assert await store(hosts.first, dying, results(dying, b"1", 0, 1, 2), is_done=False)
+    assert await store(hosts.second, other, results(other, b"2"), is_done=True)
+    assert not await hosts.second.claim(OTHERS), "a task is left"
 
     hosts.clock.now_s += LEASE_S + 1
     again = await claimed(hosts.second)
     assert [request.number for request in again.requests] == list(range(3, TASK_SIZE))
     for is_done in (False, True):
-        assert await lost(hosts.first, dying, results(dying, b"late", 4), is_done=is_done)
+        assert not await store(hosts.first, dying, results(dying, b"late", 4), is_done=is_done)
     assert await hosts.first.renew([dying.id]) == set()
-    await hosts.second.store(again, results(again, b"2"), is_done=True)
-    assert await lost(hosts.second, again, [], is_done=True)
+    assert await store(hosts.second, again, results(again, b"2"), is_done=True)
+    assert not await store(hosts.second, again, [], is_done=True)
 
     assert await hosts.stored() == [(n, b"1" if n < 3 else b"2") for n in range(size)]
     ended = await hosts.find(batch)
     assert (ended.counts.total, ended.counts.succeeded) == (size, size)
     assert (ended.usage.input_tokens, ended.usage.output_tokens) == (3 * size, 2 * size)
     assert ended.state == pb.BATCH_STATE_FINALIZING
-    last = await hosts.first.claim(OTHERS)
-    assert last is not None and last.kind is TaskKind.FINALIZE
-    assert await hosts.second.claim(OTHERS) is None, "it is finalized once"
+    [last] = await hosts.first.claim(OTHERS)
+    assert last.kind is TaskKind.FINALIZE
+    assert not await hosts.second.claim(OTHERS), "it is finalized once"
 
 
 async def test_a_cancelled_batch_ends_with_what_runs(engine: AsyncEngine) -> None:
@@ -126,11 +130,11 @@ async def test_a_cancelled_batch_ends_with_what_runs(engine: AsyncEngine) -> Non
     task = await claimed(hosts.first)
     cancelled = await hosts.repository.cancel(ADA.user_id, batch.id, DIALECT_ANTHROPIC)
     assert cancelled.cancelling_at_ms and cancelled.state == pb.BATCH_STATE_IN_PROGRESS
-    assert await hosts.second.claim([TaskKind.RUN]) is None
+    assert not await hosts.second.claim(RUNS)
     assert await hosts.first.cancelled([batch.id]) == {batch.id}
-    await hosts.first.store(task, results(task, b"1", 0, 1), is_done=True)
-    last = await hosts.second.claim(OTHERS)
-    assert last is not None and last.is_cancelled
+    assert await store(hosts.first, task, results(task, b"1", 0, 1), is_done=True)
+    [last] = await hosts.second.claim(OTHERS)
+    assert last.is_cancelled
     assert await hosts.second.complete_results(last) == 3 * TASK_SIZE - 2
     assert await hosts.second.complete_results(last) == 0, "it may be repeated"
     counts = (await hosts.find(batch)).counts
@@ -141,10 +145,10 @@ async def test_a_cancelled_batch_ends_with_what_runs(engine: AsyncEngine) -> Non
 async def test_users_in_turn_and_a_batch_that_waits(engine: AsyncEngine) -> None:
     hosts = Hosts(engine)
     await hosts.create(1)
-    assert await hosts.first.claim([TaskKind.RUN], [ADA.user_id]) is None
+    assert not await hosts.first.claim(Wanted(RUNS.kinds, [ADA.user_id]))
     task = await claimed(hosts.first)
     await hosts.first.release(task, delay_s=60)
-    assert not any(await hosts.second.free([list(TaskKind)]))
+    assert not any(await hosts.second.free([Wanted(list(TaskKind))]))
     hosts.clock.now_s += 61
     assert (await claimed(hosts.second)).id == task.id
 
@@ -166,7 +170,8 @@ def task_run(hosts: Hosts, task: Task, model: Model) -> TaskRun:
     slots = RequestSlots(4, 2, lambda: None)
     budget = open_budget(Limits())
     clock = Clock(hosts.clock.now, hosts.clock.monotonic)
-    return TaskRun(task, hosts.first, model.execute, lambda _: "key", slots, budget, clock)
+    writer = ResultWriter(hosts.first.store)
+    return TaskRun(task, hosts.first, writer, model.execute, lambda _: "key", slots, budget, clock)
 
 
 async def test_a_batch_whose_time_is_over_expires(engine: AsyncEngine) -> None:
@@ -175,8 +180,8 @@ async def test_a_batch_whose_time_is_over_expires(engine: AsyncEngine) -> None:
     hosts.clock.now_s += LIMITS.window_s
     model = Model(200)
     await task_run(hosts, await claimed(hosts.first), model).run()
-    last = await hosts.first.claim(OTHERS)
-    assert last is not None and not model.calls
+    [last] = await hosts.first.claim(OTHERS)
+    assert not model.calls
     clock = Clock(hosts.clock.now, hosts.clock.monotonic)
     # Batches of messages have no files.
     no_files: Any = None
@@ -222,3 +227,64 @@ def test_what_is_repeated_and_when() -> None:
     assert {case: retry_delay_s(*case) for case in delays} == delays
     waits = itertools.takewhile(bool, (retry_delay_s(503, None, n) for n in range(1, 9)))
     assert list(waits) == [2.0, 8.0, 32.0]
+
+
+def test_fast_tasks_are_claimed_in_blocks() -> None:
+    pace, now_s, blocks = ClaimPace(), 1_000.0, []
+    # Seconds until the next claim.
+    for passed_s in (0.5, 1.0, 1.0, 1.0, 8.0, 60.0):
+        blocks.append(pace.tasks(now_s))
+        pace.add(["user"] * blocks[-1], now_s)
+        now_s += passed_s
+    assert blocks == [1, 2, 4, 8, 8, 4]
+    assert pace.tasks(now_s) == 1, "others have the tasks of slow requests"
+
+
+class LostAnswers:
+    """A queue whose first answer to `store` is lost, after it has stored everything."""
+
+    def __init__(self, queue: TaskQueue) -> None:
+        self._queue = queue
+        self.stored: list[int] = []
+
+    async def store(
+        self, parts: Sequence[TaskResults], *, is_repeated: bool = False
+    ) -> Collection[str]:
+        held_ids = await self._queue.store(parts, is_repeated=is_repeated)
+        self.stored.append(len(parts))
+        if len(self.stored) == 1:
+            raise GatewayError(errors_pb2.REASON_UNAVAILABLE, "no answer")
+        return held_ids
+
+
+async def test_results_of_many_tasks_are_stored_once(engine: AsyncEngine) -> None:
+    hosts = Hosts(engine)
+    batch = await hosts.create(4 * TASK_SIZE)
+    tasks = await hosts.first.claim(Wanted(RUNS.kinds, at_most=4))
+    assert len(tasks) == 4
+    queue, lost = LostAnswers(hosts.first), list[str]()
+
+    async def again(_: float) -> None:
+        # Meanwhile another host has the last task.
+        hosts.clock.now_s += LEASE_S + 1
+        await hosts.first.renew([task.id for task in tasks[:3]])
+        assert [task.id for task in await hosts.second.claim(RUNS)] == [tasks[3].id]
+
+    writer = ResultWriter(queue.store, again)
+    for task in tasks:
+        writer.open(task, partial(lost.append, task.id))
+        for result in results(task, b"1", *range(task.first, task.first + 10)):
+            writer.add(task.id, result)
+    await until(lambda: len(queue.stored) == 2)
+    assert lost == [tasks[3].id]
+    # What follows is stored when all tasks have ended.
+    for task in tasks:
+        for result in results(task, b"2", *range(task.first + 10, task.first + TASK_SIZE)):
+            writer.add(task.id, result)
+    await asyncio.gather(*[writer.end(task.id, is_done=True) for task in tasks])
+    assert queue.stored == [4, 4, 3]
+    stored = await hosts.stored()
+    assert [body for _, body in stored] == 3 * ([b"1"] * 10 + [b"2"] * (TASK_SIZE - 10)) + 10 * [
+        b"1"
+    ]
+    assert (await hosts.find(batch)).counts.succeeded == len(stored)

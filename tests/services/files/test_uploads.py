@@ -25,6 +25,7 @@ from gateway.files.v1.files_pb2 import (
 from services.common.errors import GatewayError
 from services.common.grpc.authentication import Caller
 from services.common.settings import Limits, StorageLimits
+from services.common.storage.removed_files import keep_nothing
 from services.files import upload_repository
 from services.files.erasure import FileErasure
 from services.files.metrics import FileMetrics
@@ -187,7 +188,7 @@ async def test_an_upload_that_ends_frees_everything(file_store: RunningFileStore
     assert await file_store.sweeper().sweep()
     assert await file_store.repository.usage(ADA.user_id) == FileTotals(0, 4)
     assert len(await file_store.keys()) == 1
-    erase = FileErasure(file_store.engine, file_store.blobs)
+    erase = FileErasure(file_store.engine, file_store.blobs, keep_nothing)
 
     async def count(*_: object) -> None:
         """Nothing is counted of uploads."""

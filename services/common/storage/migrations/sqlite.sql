@@ -1160,6 +1160,7 @@ CREATE INDEX ix_usage_label_days_user_id_label_day ON usage_label_days (user_id,
 CREATE INDEX ix_users_team_id ON users (team_id);
 CREATE INDEX ix_vector_store_batches_store_id ON vector_store_batches (store_id);
 CREATE INDEX ix_vector_store_files_batch_id ON vector_store_files (batch_id, id);
+CREATE INDEX ix_vector_store_files_file_id ON vector_store_files (file_id);
 CREATE INDEX ix_vector_store_files_store_id ON vector_store_files (store_id, id);
 CREATE INDEX ix_vector_store_files_user_id ON vector_store_files (user_id);
 CREATE INDEX ix_vector_stores_expires_at_ms ON vector_stores (expires_at_ms);

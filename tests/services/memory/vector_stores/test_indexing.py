@@ -1,6 +1,7 @@
 """Indexing the files of vector stores, over a real database of either kind."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,10 +10,15 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from gateway.accounts.v1.accounts_pb2 import PLAN_ENTERPRISE
 from gateway.errors.v1 import errors_pb2
+from gateway.files.v1.files_pb2 import PURPOSE_ASSISTANTS, File
 from gateway.memory.v1 import vector_stores_pb2 as pb
+from services.common.clock import Clock
 from services.common.errors import GatewayError
 from services.common.grpc.authentication import Caller
 from services.common.storage.database import reading
+from services.files.erasure import FileErasure
+from services.files.folder_blobs import FolderBlobs
+from services.files.repository import FileRepository
 from services.memory.archive.archive import Archive, QuestionVector
 from services.memory.jobs.job_queue import MEMORY_JOBS, VECTOR_STORE_JOBS, Job, JobKind, JobQueue
 from services.memory.jobs.retries import INDEX_ATTEMPTS
@@ -23,6 +29,7 @@ from services.memory.vector_stores.file_repository import AddedFile, VectorStore
 from services.memory.vector_stores.file_rows import FileLimits
 from services.memory.vector_stores.index_repository import IndexRepository
 from services.memory.vector_stores.indexing import IndexingJobs
+from services.memory.vector_stores.removed_files import RemovedFiles
 from services.memory.vector_stores.searching import VectorStoreSearch
 from services.memory.vector_stores.store_repository import StoreRepository
 from services.memory.vector_stores.tables import vector_store_files, vector_stores
@@ -278,6 +285,71 @@ async def test_an_expired_vector_store_is_emptied(engine: AsyncEngine, clock: Ma
     assert not any((await process.rows()).values())
     [store] = await process.stores.find(ADA.user_id, [store_id])
     assert store.has_expired and store.usage_bytes == 0
+
+
+async def test_a_deleted_file_is_in_no_vector_store(
+    engine: AsyncEngine, clock: ManualClock, tmp_path: Path
+) -> None:
+    texts = {"file-" + letter * 26: TEXT for letter in "ABCD"}
+    deleted, expired, erased, kept = texts
+    process = Process(engine, clock, texts)
+    first, second = await create(process), await create(process)
+    for store_id in (first, second):
+        await process.add(store_id, *texts)
+    for _ in range(7):
+        await process.jobs.run(await process.claim())
+    # The last file of the second vector store is half indexed.
+    half, process.tasks.left = await process.claim(), 1
+    with pytest.raises(KilledError):
+        await process.jobs.run(half)
+    process.tasks.left = None
+    removed = RemovedFiles(process.queue)
+    files = FileRepository(engine, Clock(clock.now), removed)
+    now_s = int(clock.now())
+    for file_id, seconds in ((deleted, 90), (expired, 10), (erased, 90), (kept, 90)):
+        file = File(
+            id=file_id,
+            filename="a.txt",
+            purpose=PURPOSE_ASSISTANTS,
+            size_bytes=1,
+            mime_type="text/plain",
+            created_at=now_s,
+            expires_at=now_s + seconds,
+            sha256="0" * 64,
+        )
+        owner_id = "usr_bob" if file_id == erased else ADA.user_id
+        await files.add(owner_id, file, 100, lambda: True)
+
+    async def names(store_id: str) -> set[str]:
+        request = pb.SearchVectorStoresRequest(
+            vector_store_ids=[store_id], queries=["needle"], max_results=50
+        )
+        chunks = await process.search.search(ADA.user_id, request)
+        return {chunk.file_id for chunk in chunks if "needle" in chunk.text}
+
+    assert (await names(first), await names(second)) == (set(texts), set(texts) - {kept})
+    await files.remove(ADA.user_id, deleted)
+    assert await names(first) == {expired, erased, kept}
+    [store] = await process.stores.find(ADA.user_id, [first])
+    assert (store.file_counts.total, store.file_counts.completed) == (3, 3)
+    with pytest.raises(GatewayError, match="no such file"):
+        await process.state(second, deleted)
+    clock.now_s += 20
+    assert await files.remove_expired(10) == [expired]
+    assert await names(second) == {erased}
+
+    async def count(*_: Any) -> None:
+        pass
+
+    await FileErasure(engine, FolderBlobs.at(tmp_path), removed)("usr_bob", count)
+    assert (await names(first), await names(second)) == ({kept}, set())
+    # Also while it is indexed.
+    await files.remove(ADA.user_id, kept)
+    clock.now_s += LEASE_S + 1
+    await process.work()
+    rows = await process.rows()
+    assert rows.pop("memory_archives") == 2
+    assert not any(rows.values())
 
 
 async def test_erasure_leaves_nothing_of_a_user(engine: AsyncEngine, clock: ManualClock) -> None:

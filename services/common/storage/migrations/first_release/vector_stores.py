@@ -63,6 +63,7 @@ def _create_files() -> None:
     )
     op.create_index("ix_vector_store_files_store_id", "vector_store_files", ["store_id", "id"])
     op.create_index("ix_vector_store_files_user_id", "vector_store_files", ["user_id"])
+    op.create_index("ix_vector_store_files_file_id", "vector_store_files", ["file_id"])
     op.create_index("ix_vector_store_files_batch_id", "vector_store_files", ["batch_id", "id"])
 
 
