@@ -1,7 +1,7 @@
 """What is billed of Anthropic's answers that list tokens apart: compactions, and advisors."""
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -10,7 +10,7 @@ from aiohttp import web
 
 from services.accounts.limits.rules import SubjectKind, UsageLimits
 from services.common.settings import Storage
-from tests.gateway_in_process import serving
+from tests.gateway_in_process import Gateway, serving
 from tests.limited_callers import MESSAGE, LimitedGateways, limited_gateways, post
 from tests.waiting import until
 
@@ -111,14 +111,19 @@ async def test_records_and_budgets_have_them(limited: LimitedGateways, stream: b
         assert (status, usage["iterations"]) == (200, iterations), model
         assert (usage["input_tokens"], usage["output_tokens"]) == (20, 4), model
 
-        async def agrees(caller: Any = caller, tokens: int = tokens, cents: int = cents) -> bool:
-            async with gateway.http.get(gateway.url + ME, headers=caller) as answer:
-                own = await answer.json()
-            used = own["usage"]["day"]
-            return (
-                used["requests"] == 1
-                and sum(used[f"{kind}_tokens"] for kind in KINDS) == tokens
-                and used["cost"] == own["limits"][0]["used"] == f"{cents / 100:g}"
-            )
+        record = 1, tokens, {f"{cents / 100:g}"}
 
-        await until(agrees)
+        async def is_recorded(caller: Any = caller, record: Any = record) -> bool:
+            return await _recorded(gateway, caller) == record
+
+        holds: Callable[[], Awaitable[bool]] = is_recorded
+        await until(holds)
+
+
+async def _recorded(gateway: Gateway, caller: dict[str, str]) -> tuple[int, int, set[str]]:
+    """Return the requests and the tokens of a caller, and the cost in the usage and the budget."""
+    async with gateway.http.get(gateway.url + ME, headers=caller) as answer:
+        own = await answer.json()
+    used = own["usage"]["day"]
+    tokens = sum(used[f"{kind}_tokens"] for kind in KINDS)
+    return used["requests"], tokens, {used["cost"], own["limits"][0]["used"]}
