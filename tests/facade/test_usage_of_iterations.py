@@ -1,7 +1,7 @@
 """What is billed of Anthropic's answers that list tokens apart: compactions, and advisors."""
 
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -10,7 +10,7 @@ from aiohttp import web
 
 from services.accounts.limits.rules import SubjectKind, UsageLimits
 from services.common.settings import Storage
-from tests.gateway_in_process import Gateway, serving
+from tests.gateway_in_process import serving
 from tests.limited_callers import MESSAGE, LimitedGateways, limited_gateways, post
 from tests.waiting import until
 
@@ -98,32 +98,30 @@ async def limited(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Lim
 
 @pytest.mark.parametrize("stream", [False, True])
 async def test_records_and_budgets_have_them(limited: LimitedGateways, stream: bool) -> None:
+    for model in CASES:
+        await _ask(limited, model, stream)
+
+
+async def _ask(limited: LimitedGateways, model: str, stream: bool) -> None:
+    """Send a request of a new caller; wait until its usage is recorded, and its budget settled."""
+    iterations, tokens, cents = CASES[model]
     [gateway] = limited.gateways
-    budget = UsageLimits(spend_per_day_pusd=100 * DOLLAR)
-    for model, (iterations, tokens, cents) in CASES.items():
-        caller = await limited.caller(SubjectKind.KEY, budget)
-        body = {**MESSAGE, "model": f"anthropic/{model}", "stream": stream}
-        headers = {**caller, "anthropic-version": "2023-06-01"}
-        status, data, _ = await post(gateway, MESSAGES, body, headers)
-        # What the caller is shown is what the provider has said.
-        shown = [json.loads(line[6:]) for line in data.splitlines() if line.startswith(b"data: ")]
-        usage = (shown[-2] if stream else json.loads(data))["usage"]
-        assert (status, usage["iterations"]) == (200, iterations), model
-        assert (usage["input_tokens"], usage["output_tokens"]) == (20, 4), model
+    caller = await limited.caller(SubjectKind.KEY, UsageLimits(spend_per_day_pusd=100 * DOLLAR))
+    body = {**MESSAGE, "model": f"anthropic/{model}", "stream": stream}
+    headers = {**caller, "anthropic-version": "2023-06-01"}
+    status, data, _ = await post(gateway, MESSAGES, body, headers)
+    # What the caller is shown is what the provider has said.
+    shown = [json.loads(line[6:]) for line in data.splitlines() if line.startswith(b"data: ")]
+    usage = (shown[-2] if stream else json.loads(data))["usage"]
+    assert (status, usage["iterations"]) == (200, iterations), model
+    assert (usage["input_tokens"], usage["output_tokens"]) == (20, 4), model
 
-        record = 1, tokens, {f"{cents / 100:g}"}
+    async def is_recorded() -> bool:
+        async with gateway.http.get(gateway.url + ME, headers=caller) as answer:
+            own = await answer.json()
+        used, cost = own["usage"]["day"], f"{cents / 100:g}"
+        used_tokens: int = sum(used[f"{kind}_tokens"] for kind in KINDS)
+        is_settled = used["cost"] == own["limits"][0]["used"] == cost
+        return (used["requests"], used_tokens, is_settled) == (1, tokens, True)
 
-        async def is_recorded(caller: Any = caller, record: Any = record) -> bool:
-            return await _recorded(gateway, caller) == record
-
-        holds: Callable[[], Awaitable[bool]] = is_recorded
-        await until(holds)
-
-
-async def _recorded(gateway: Gateway, caller: dict[str, str]) -> tuple[int, int, set[str]]:
-    """Return the requests and the tokens of a caller, and the cost in the usage and the budget."""
-    async with gateway.http.get(gateway.url + ME, headers=caller) as answer:
-        own = await answer.json()
-    used = own["usage"]["day"]
-    tokens = sum(used[f"{kind}_tokens"] for kind in KINDS)
-    return used["requests"], tokens, {used["cost"], own["limits"][0]["used"]}
+    await until(is_recorded)
