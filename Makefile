@@ -109,7 +109,7 @@ PROGRAMS := tests/clients/programs
 PARTLY_LOCKED := opencode qwen-code
 $(PROGRAMS)/%/.venv/.installed: $(PROGRAMS)/%/requirements.lock $(VENV)/.installed
 	$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(@D)
-	$(BIN)/uv pip install --quiet --python $(@D)/bin/python --require-hashes -r $<
+	$(BIN)/uv pip install --quiet --python $(@D)/bin/python --no-deps --require-hashes -r $<
 	@touch $@
 
 $(PROGRAMS)/%/node_modules/.installed: $(PROGRAMS)/%/package.json $(PROGRAMS)/%/package-lock.json $(VENV)/.installed

@@ -10,6 +10,7 @@ from services.common.grpc.dialect_headers import of_answer
 from services.common.messages.deferred_call import DeferredCall
 from services.common.messages.passthrough_answer import AnswerRoute, PassthroughAnswer, TokenCounts
 from services.inference.answer_facts import AnswerFacts
+from services.inference.pricing.iterations import with_compactions
 from services.inference.providers.base import Call
 from services.inference.request.thinking import CLAUDES, Signer
 from services.inference.stream.batches import Batches
@@ -49,7 +50,7 @@ class Attempt:
         call: see the argument.
         provider: see the argument.
         facts: collects what a span says of the answer; None without a collector.
-        usage: the latest usage that the provider has reported, or None.
+        usage: the latest usage that the provider has reported, with all that it bills, or None.
         is_done: whether the rest of the provider's answer is not needed.
         stream: whether to stream the answer.
     """
@@ -110,7 +111,7 @@ class Attempt:
                 self._filters = (signing, *self._filters)
         for event in batch:
             if event.HasField("usage"):
-                self.usage = event.usage
+                self.usage = with_compactions(event.usage)
         if self.facts is not None:
             self.facts.add_events(batch)
         for one in self._filters:

@@ -20,6 +20,7 @@ from services.inference.fallback.attempt_log import AttemptLog, AttemptRecord, D
 from services.inference.fallback.attempts import AttemptFactory
 from services.inference.plans.plan import Plan, Step
 from services.inference.plans.policy import out_of_time
+from services.inference.pricing.iterations import with_compactions
 from services.inference.providers.base import Call
 from services.inference.providers.failures import cut_off
 from services.inference.stream.accumulator import Accumulator, whole_of
@@ -414,7 +415,7 @@ def _content(attempt: Attempt, answer: Sequence[Event]) -> Batch:
         raise cut_off(attempt.call.target.provider)
     first = batch[0]
     if first.HasField("whole") and first.whole.HasField("usage"):
-        attempt.usage = first.whole.usage
+        attempt.usage = with_compactions(first.whole.usage)
     return batch
 
 

@@ -145,7 +145,8 @@ _CODES = frozenset({"unsupported_parameter", "unsupported_value", "unknown_param
 _WORDS = re.compile(
     r"unsupported|unrecogni[sz]ed|unknown|unexpected|extra (?:inputs|fields)|deprecated"
     r"|(?:not|n't|never) (?:be )?(?:supported|support|permitted|allowed|accept|compatible|enabled)"
-    r"|cannot both|may only",
+    # Moonshot: "invalid temperature: only 1 is allowed for this model"
+    r"|cannot both|may only|only [\d.]{1,8} is allowed for",
     re.IGNORECASE,
 )
 # Rejections that do not name a field.

@@ -14,6 +14,7 @@ from services.common.process import logs
 from services.inference.fallback.attempt_log import AttemptRecord
 from services.inference.fallback.run import Run
 from services.inference.pricing.counts import counts_of_other_units
+from services.inference.pricing.iterations import of_advisors
 from services.inference.pricing.price import PIECES
 from services.inference.providers.base import Target
 from services.inference.usage.journal import LineWriter
@@ -128,7 +129,7 @@ class RequestMeter(Meter):
             counts = usage
         elif usage is None:
             counts = _NO_COUNTS
-        elif usage.HasField("extra") and counts_of_other_units(usage):
+        elif usage.HasField("extra") and _bills_more_than_tokens(usage):
             self._end_of_all()
             return
         else:
@@ -165,7 +166,7 @@ class RequestMeter(Meter):
             first_ms, duration_ms = main.first_ms, main.duration_ms
             if len(records) == 1:
                 attempts = 0 if main.outcome == "unsupported" else 1
-                used = (_used(main, self._estimate_input),)
+                used = (_used(main, self._estimate_input), *_advisors_used(main))
             else:
                 attempts = sum([record.outcome != "unsupported" for record in records])
                 used = _all_used(records, self._estimate_input)
@@ -312,7 +313,8 @@ def _all_used(
                 used_by_key[key] = used
         elif used[3] is not None:
             used_by_key[key] = (*key, *_added(before[3:], used[3:]))
-    return list(used_by_key.values())
+    advisors_used = [used for record in records for used in _advisors_used(record)]
+    return [*used_by_key.values(), *advisors_used]
 
 
 def _added(one: Sequence[Any], other: Sequence[Any]) -> Sequence[Any]:
@@ -342,6 +344,23 @@ def _used(record: AttemptRecord, estimate_input: EstimateInput) -> tuple[Any, ..
     if _lacks_tokens(usage):
         read = estimate_input()
     return (*names, read, max(written, delivered), *others, True)
+
+
+def _advisors_used(record: AttemptRecord) -> list[tuple[Any, ...]]:
+    """Return the usage of models of the same provider that the model has consulted."""
+    usage = None if record.attempt is None else record.attempt.usage
+    if usage is None or isinstance(usage, tuple):
+        return []
+    provider = record.step.target.provider
+    return [
+        (f"{provider}/{model}", provider, model, *_reported(advice), False)
+        for model, advice in of_advisors(usage)
+    ]
+
+
+def _bills_more_than_tokens(usage: Usage) -> bool:
+    """Return whether a usage has other units, or tokens of other models."""
+    return bool(counts_of_other_units(usage)) or next(of_advisors(usage), None) is not None
 
 
 def _reported(usage: Usage | TokenCounts) -> tuple[Any, ...]:

@@ -5,11 +5,14 @@ of its own, the others are of personalities.
 """
 
 import asyncio
+import faulthandler
 import inspect
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+# A step takes seconds; one that hangs, or whose threads do, ends the program, which prints where.
+STEP_S = 300
 ADDRESS, KEY, *MODELS = sys.argv[1:]
 KINDS = MODELS[:4]
 OF_RESPONSES = MODELS[:5]
@@ -48,14 +51,15 @@ def run_all(over: Mapping[Sequence[Callable[[str], object]], Iterable[str]]) -> 
     with asyncio.Runner() as runner:
         for steps, model in ((steps, model) for steps, models in over.items() for model in models):
             for step in steps:
+                faulthandler.dump_traceback_later(STEP_S, exit=True)
                 try:
                     made = step(model)
                     if inspect.iscoroutine(made):
                         runner.run(made)
                 except Exception:
                     failed = True
-                    print(f"FAILED: {step.__name__} with {model}")
+                    print(f"FAILED: {step.__name__} with {model}", flush=True)
                     traceback.print_exc(file=sys.stdout)
                 else:
-                    print(f"passed: {step.__name__} with {model}")
+                    print(f"passed: {step.__name__} with {model}", flush=True)
     sys.exit(failed)

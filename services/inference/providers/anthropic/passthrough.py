@@ -44,12 +44,18 @@ class _OutputDetails(Struct, forbid_unknown_fields=True, gc=False):
     thinking_tokens: _Count
 
 
+class _Iteration(Struct, gc=False):
+    type: Literal["message"]
+
+
 class _Usage(Struct, gc=False):
     input_tokens: _Count
     output_tokens: _Count
     cache_read_input_tokens: _Count
     cache_creation_input_tokens: _Count
     output_tokens_details: _OutputDetails | None = None
+    # All others have tokens that the counts above do not include.
+    iterations: list[_Iteration] | None = None
 
 
 class _Message(Struct, gc=False):

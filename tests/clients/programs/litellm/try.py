@@ -1,12 +1,13 @@
-"""LiteLLM as a client, over both dialects: answers, streams, tools, structured output."""
+"""LiteLLM as a client, over both dialects: answers, streams, tools, structured output, batches."""
 
 import json
+import time
 from functools import partial
 from typing import Any
 
 import litellm
 from pydantic import BaseModel
-from steps import ADDRESS, KEY, run, shows_thoughts
+from steps import ADDRESS, KEY, MODELS, OF_RESPONSES, run_all, shows_thoughts
 
 
 class Place(BaseModel):
@@ -16,6 +17,10 @@ class Place(BaseModel):
     population: int
 
 
+# A batch of three requests takes less than a second.
+BATCH_S = 60
+# One that the gateway's own workers run, and one of a provider's batch service.
+OF_BATCHES = (MODELS[0], OF_RESPONSES[-1])
 GET_WEATHER = {
     "type": "function",
     "function": {
@@ -95,6 +100,52 @@ def thinking(model: str) -> None:
     assert "14 degrees, rain" in answer.choices[0].message.content, answer
 
 
+def batches(model: str) -> None:
+    at: dict[str, Any] = {"custom_llm_provider": "openai", "api_key": KEY, "timeout": 30}
+    at["api_base"] = f"{ADDRESS}/v1"
+    lines = [
+        {
+            "custom_id": f"r{number}",
+            "method": "POST",
+            "url": "/v1/chat/completions",
+            "body": {"model": model, "messages": [{"role": "user", "content": f"say {number}"}]},
+        }
+        for number in range(3)
+    ]
+    text = "\n".join(map(json.dumps, lines)).encode()
+    file = litellm.create_file(file=("in.jsonl", text), purpose="batch", **at)
+    batch = litellm.create_batch(
+        completion_window="24h",
+        endpoint="/v1/chat/completions",
+        input_file_id=file.id,
+        metadata={"a": "b"},
+        **at,
+    )
+    last = time.monotonic() + BATCH_S
+    while batch.status in ("validating", "in_progress", "finalizing"):
+        assert time.monotonic() < last, f"not completed after {BATCH_S} s: {batch}"
+        # Each call of LiteLLM's makes a client, which reads all certificates of the system.
+        time.sleep(0.2)
+        batch = litellm.retrieve_batch(batch_id=batch.id, **at)
+    assert batch.status == "completed" and batch.request_counts.completed == 3, batch
+    content = litellm.file_content(file_id=batch.output_file_id, **at).content
+    results = [json.loads(line) for line in content.splitlines()]
+    assert [result["custom_id"] for result in results] == ["r0", "r1", "r2"], results
+    for number, result in enumerate(results):
+        message = result["response"]["body"]["choices"][0]["message"]
+        assert f"say {number}" in message["content"], result
+    assert litellm.list_batches(limit=1, **at).data[0].id == batch.id
+    assert litellm.cancel_batch(batch_id=batch.id, **at).status == "completed"
+
+
+def many_at_once(model: str) -> None:
+    question = asked("openai", model, "")
+    question["messages"] = [[{"role": "user", "content": f"say {number}"}] for number in range(3)]
+    answers = litellm.batch_completion(**question)
+    for number, answer in enumerate(answers):
+        assert f"say {number}" in answer.choices[0].message.content, answer
+
+
 def steps(dialect: str) -> list[Any]:
     made = []
     for check in (check_answers, check_tools, check_structured):
@@ -104,4 +155,10 @@ def steps(dialect: str) -> list[Any]:
     return made
 
 
-run(*steps("openai"), *steps("anthropic"), thinking)
+run_all(
+    {
+        (*steps("openai"), *steps("anthropic"), thinking): MODELS,
+        (batches,): OF_BATCHES,
+        (many_at_once,): MODELS[:1],
+    }
+)

@@ -51,6 +51,8 @@ def field(
     [
         (openai(TEMPERATURE, "temperature", "unsupported_value"), "temperature"),
         (openai(TEMPERATURE), "temperature"),
+        (openai("invalid temperature: only 1 is allowed for this model"), "temperature"),
+        (openai("invalid top_p: only 0.95 is allowed for this model"), "top_p"),
         (openai(MAX_TOKENS, "max_tokens", "unsupported_parameter"), "max_tokens"),
         (openai(MAX_TOKENS), "max_tokens"),
         (openai("Unrecognized request argument supplied: top_k"), "top_k"),
