@@ -6,6 +6,7 @@ const plural = (count: number, one: string, many: string): string =>
 
 export const words = {
   copy: "Copy",
+  code: { it: "the code" },
   loading: "Loading…",
   scope: { label: "Whose", choices: { mine: "Mine", everyone: "Everyone’s" } },
   pager: { back: "Newer", forward: "Older", page: (number: number) => `Page ${exact(number)}` },

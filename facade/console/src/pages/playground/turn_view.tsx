@@ -8,9 +8,6 @@ import type { AssistantTurn, Block, Turn, UserTurn } from "./conversation";
 import { FactLine, FaultView } from "./facts";
 import { ToolCallView } from "./tool_call";
 
-// Longer answers are rendered as Markdown once they are complete.
-const MAX_LIVE = 30_000;
-
 interface Actions {
   onEdit: () => void;
   onRegenerate: () => void;
@@ -106,11 +103,7 @@ function BlockView({
 }) {
   switch (block.type) {
     case "text":
-      return isLive && block.text.length > MAX_LIVE ? (
-        <p class="said">{block.text}</p>
-      ) : (
-        <Markdown text={block.text} />
-      );
+      return <Markdown text={block.text} isLive={isLive} />;
     case "thinking":
       return (
         <details class="thinking">
