@@ -2,35 +2,64 @@
 import { useLocation } from "preact-iso";
 import { useEffect, useState } from "preact/hooks";
 
-import { chats, currentChat, setCurrentChat, titleOf } from "../../chats/chats";
+import { currentChat, currentRoot, latestChats, rootOf, titleOf } from "../../chats/chats";
 import { Empty } from "../../parts/empty";
 import { Failure } from "../../parts/failure";
 import { useTitle } from "../../parts/title";
+import { words } from "../../words";
+import { type Branch, ownerOf, versionsOf } from "./branches";
+import {
+  askedModels,
+  compare,
+  keepAnswers,
+  leave,
+  mustChoose,
+  shownComparison,
+} from "./comparison";
+import { ComparisonView } from "./comparison_view";
 import { Composer } from "./composer";
 import { type Turn, isWaiting } from "./conversation";
 import { useFollowing } from "./following";
-import { forget, isApart, openChat, saveProblem, settled, store } from "./history";
+import { isApart, openChat, saveProblem, settled, store, switchTo } from "./history";
 import { ModelChoice } from "./models";
 import { ended, isRunning, resume, run } from "./run";
 import { SettingError } from "./settings";
 import { SettingsForm } from "./settings_form";
-import { message, setLast, setMessage, setTurns, settings, turns, turnsBefore } from "./store";
-import { TurnView } from "./turn_view";
+import {
+  branches,
+  leaveEdit,
+  loadedBranches,
+  message,
+  setLast,
+  setMessage,
+  settings,
+  showBranches,
+  showNewChat,
+  shownBranch,
+  turns,
+  turnsBefore,
+} from "./store";
+import { TurnView, type Versions } from "./turn_view";
 
 /** A conversation that was put away by a new one. */
 interface Cleared {
   turns: readonly Turn[];
-  chat: string;
+  branches: readonly Branch[];
+  shown: string;
 }
 
 export default function Playground() {
   const [problem, setProblem] = useState<unknown>();
   const [cleared, setCleared] = useState<Cleared>();
   const opening = useOpening(startNew);
-  useFollowing(turns.value);
-  useEffect(() => void resume(), []);
+  const comparison = shownComparison();
+  useFollowing(comparison ?? turns.value);
+  useEffect(() => {
+    void resume();
+    if (!isRunning.value) keepAnswers();
+  }, []);
   const { edited } = message.value;
-  const chat = chats.value?.find(({ id }) => id === currentChat.value);
+  const chat = latestChats.value?.find((one) => rootOf(one) === currentRoot.value);
   useTitle(chat === undefined ? "Playground" : titleOf(chat));
 
   /** Send a conversation; return whether it was sent. */
@@ -40,16 +69,18 @@ export default function Playground() {
       setProblem(new SettingError("Choose a model first."));
       return false;
     }
+    const models = askedModels();
     // It fails before its first pause where a setting cannot be sent.
     const before = turns.value;
-    run(now).catch((error: unknown) => {
+    const sending = models.length > 1 ? compare(now, models) : run(now);
+    sending.catch((error: unknown) => {
       if (!(error instanceof SettingError)) throw error;
       setProblem(error);
     });
     const isSent = turns.value !== before;
     if (isSent) {
       setCleared(undefined);
-      forget(before.filter((turn) => !now.includes(turn)));
+      if (models.length === 1) leave();
     }
     return isSent;
   }
@@ -58,17 +89,15 @@ export default function Playground() {
     await ended();
     await settled();
     if (turns.value.length === 0) return;
-    setCleared({ turns: turns.value, chat: currentChat.value });
-    setTurns([]);
-    setCurrentChat("");
+    setCleared({ turns: turns.value, branches: loadedBranches(), shown: shownBranch.value });
+    showNewChat();
     isApart.value = false;
     if (message.value.edited !== undefined) setMessage({ ...message.value, edited: undefined });
   }
 
   function undo(): void {
     if (cleared === undefined) return;
-    setCurrentChat(cleared.chat);
-    setTurns(cleared.turns);
+    showBranches(cleared.branches, cleared.shown, cleared.turns);
     setCleared(undefined);
   }
 
@@ -95,6 +124,26 @@ export default function Playground() {
     setLast({ ...last, blocks });
     if (isWaiting(turns.value)) store();
     else answer(turns.value);
+  }
+
+  function versions(index: number): Versions {
+    const all = versionsOf(branches.value, shownBranch.value, index);
+    const owner = ownerOf(branches.value, shownBranch.value, index);
+    return { number: all.findIndex(({ key }) => key === owner.key) + 1, count: all.length };
+  }
+
+  function showVersion(index: number, number: number): void {
+    const branch = versionsOf(branches.value, shownBranch.value, index)[number - 1];
+    if (branch === undefined) return;
+    if (edited !== undefined) leaveEdit();
+    setProblem(undefined);
+    switchTo(branch.key).catch(setProblem);
+  }
+
+  function waitsFor(): string {
+    if (edited !== undefined) return "";
+    if (mustChoose()) return words.chat.comparison.hint;
+    return isWaiting(turns.value) ? words.chat.tools.waiting : "";
   }
 
   return (
@@ -131,17 +180,26 @@ export default function Playground() {
             )}
           </Empty>
         )}
-        {turns.value.map((turn, index) => (
+        {turns.value.slice(0, comparison?.at).map((turn, index) => (
           <TurnView
             key={index}
             turn={turn}
+            versions={versions(index)}
             isLast={index === turns.value.length - 1}
             isBusy={isRunning.value}
             onEdit={() => edit(index)}
             onRegenerate={() => answer(turns.value.slice(0, index))}
             onResult={giveResult}
+            onVersion={(number) => showVersion(index, number)}
           />
         ))}
+        {comparison && (
+          <ComparisonView
+            comparison={comparison}
+            isBusy={isRunning.value}
+            onRepeat={() => answer(turns.value.slice(0, comparison.at))}
+          />
+        )}
       </section>
       {opening.isLoading && isRunning.value && (
         <p class="hint">The chat opens when this answer is complete.</p>
@@ -162,7 +220,7 @@ export default function Playground() {
           </p>
         )}
         <Composer
-          isWaiting={edited === undefined && isWaiting(turns.value)}
+          waitsFor={waitsFor()}
           onSend={(turn) => answer([...turnsBefore(), turn])}
           onEditLast={() => {
             if (!isRunning.value) edit(turns.value.findLastIndex(({ role }) => role === "user"));
