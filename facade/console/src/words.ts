@@ -38,6 +38,13 @@ export const words = {
       tooMany: (count: number) => `There are ${exact(count)} presets already. Delete one first.`,
       noRoom: "This browser has no more room for presets.",
     },
+    images: {
+      alt: "Image of the model",
+      save: "Save image",
+      file: "image",
+      elsewhere: "Image on another site",
+      gone: "There was an image, which only the tab that received it had.",
+    },
     tools: {
       calls: "Calls",
       called: "Called",

@@ -92,7 +92,9 @@ export function ModelChoice() {
           </button>
         </div>
       ))}
-      <p class="hint">{chosen ? described(chosen) : data && advice(data, model)}</p>
+      <p class="hint" hidden={others.length > 0}>
+        {chosen ? described(chosen) : data && advice(data, model)}
+      </p>
       {others.length < MAX_MODELS - 1 && (
         <button
           type="button"

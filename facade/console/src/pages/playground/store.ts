@@ -149,16 +149,22 @@ let isLeft = false;
 
 function keep(): void {
   if (isLeft) return;
-  const written = turns.value.map((turn) => JSON.stringify(turn));
+  const written = turns.value.map((turn) => JSON.stringify(turn, withoutImages));
   let size = written.reduce((sum, text) => sum + text.length + 1, 2);
   while (size > MAX_KEPT) size -= (written.shift()?.length ?? size) + 1;
   write(TURNS, `[${written.join(",")}]`);
   keepBranches();
 }
 
+/** Leave out images, for which the storage of a tab has no room. */
+function withoutImages(name: string, value: unknown): unknown {
+  const isImage = name === "address" && typeof value === "string" && value.startsWith("data:");
+  return isImage ? "" : value;
+}
+
 /** Keep the branches; of those that are stored the turns can be loaded again. */
 function keepBranches(): void {
-  const all = JSON.stringify(branches.value);
+  const all = JSON.stringify(branches.value, withoutImages);
   const text =
     all.length <= MAX_KEPT
       ? all

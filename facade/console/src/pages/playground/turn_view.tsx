@@ -2,6 +2,7 @@
 import { memo } from "preact/compat";
 
 import { CopyButton } from "../../parts/copy";
+import { safeAddress } from "../../parts/links";
 import { Markdown } from "../../parts/markdown";
 import { words } from "../../words";
 import { Attachments } from "./attachments";
@@ -170,9 +171,33 @@ function BlockView({
       );
     case "call":
       return <ToolCallView call={block} onResult={onResult} />;
+    case "image":
+      return <ImageView address={block.address} />;
     case "other":
       return <OtherBlock json={block.json} />;
   }
+}
+
+/** Shows an image that came with the answer; others are links, as loading them tells their sites. */
+function ImageView({ address }: { address: string }) {
+  const text = words.chat.images;
+  if (address === "") return <p class="hint">{text.gone}</p>;
+  if (!/^data:image\/(png|jpeg|gif|webp);base64,/.test(address)) {
+    const href = safeAddress(address);
+    return href === undefined ? null : (
+      <a href={href} target="_blank" rel="noopener noreferrer">
+        {text.elsewhere}
+      </a>
+    );
+  }
+  return (
+    <figure class="made-image">
+      <img src={address} alt={text.alt} />
+      <a href={address} download={text.file}>
+        {text.save}
+      </a>
+    </figure>
+  );
 }
 
 function OtherBlock({ json }: { json: Record<string, unknown> }) {
