@@ -93,6 +93,26 @@ async def test_an_answer_appears_before_it_ends_and_is_stopped(browser, scripted
             await upstream.has_left.wait()
 
 
+async def test_parts_of_a_growing_answer_are_drawn_once(browser, scripted, upstream):
+    async with opened(browser, scripted) as page:
+        await choose(page, "openai/sections")
+        await say(page, "Hello")
+        await expect(answers(page).locator("pre")).to_have_text("def f():\n")
+        paragraph = await answers(page).locator("p").first.element_handle()
+        await expect(answers(page).locator(".token-keyword")).to_have_count(0)
+        upstream.may_end.set()
+        await expect(answers(page)).to_contain_text("The end.")
+        await expect(answers(page).locator(".token-keyword").first).to_have_text("def")
+        assert await answers(page).locator("pre").text_content() == "def f():\n    return 1"
+        assert await paragraph.evaluate("element => element.isConnected")
+        await choose(page, "openai/painter")
+        await say(page, "Paint a dot")
+        image = answers(page).get_by_role("img", name="Image of the model")
+        await expect(image).to_have_js_property("naturalWidth", 1)
+        await page.reload()
+        await expect(answers(page).last).to_contain_text("There was an image")
+
+
 async def test_the_sandbox_is_chosen_and_costs_are_shown(browser, tmp_path):
     price = {"input": 1_000_000, "output": 0}
     models = [{"name": "dear", "provider": "sandbox", "upstream": "echo", "price": price}]

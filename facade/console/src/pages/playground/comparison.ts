@@ -71,7 +71,7 @@ export async function compare(conversation: readonly Turn[], models: string[]): 
   set({
     asker: shownBranch.value,
     at: turns.value.length,
-    columns: asked.map(({ turn }, index) => ({ model: models[index]!, turn, branch: "" })),
+    columns: models.map((model) => ({ model, turn: newAnswer(model), branch: "" })),
   });
   await whileRunning(async () => {
     const areKept = await Promise.all(

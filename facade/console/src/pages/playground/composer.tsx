@@ -11,11 +11,14 @@ import { EMPTY, leaveEdit, message, setMessage, turnsBefore } from "./store";
 
 export function Composer({
   waitsFor,
+  isBlocked,
   onSend,
   onEditLast,
 }: {
   /** What comes first, such as results of tools; "" for nothing. */
   waitsFor: string;
+  /** Whether another chat is about to be shown. */
+  isBlocked: boolean;
   /** Sends the message; returns whether it was sent. */
   onSend: (turn: UserTurn) => boolean;
   /** Begins an edit of the last message. */
@@ -37,7 +40,8 @@ export function Composer({
 
   const isUploading = uploads.list.some(({ error }) => error === undefined);
   const isEmpty = text.trim() === "" && attachments.length === 0;
-  const mayNotSend = isEmpty || isUploading || waitsFor !== "" || isRunning.value;
+  const mayNotSend =
+    isEmpty || isUploading || isBlocked || waitsFor !== "" || isRunning.value;
   const written: UserTurn = { role: "user", text, attachments };
 
   function submit(): void {

@@ -1,6 +1,6 @@
 // The playground: a conversation with any model.
 import { useLocation } from "preact-iso";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
 import { currentChat, currentRoot, latestChats, rootOf, titleOf } from "../../chats/chats";
 import { Empty } from "../../parts/empty";
@@ -51,6 +51,8 @@ interface Cleared {
 export default function Playground() {
   const [problem, setProblem] = useState<unknown>();
   const [cleared, setCleared] = useState<Cleared>();
+  // Until another chat is shown nothing is sent, so that nothing goes to the wrong one.
+  const [isLeaving, setLeaving] = useState(false);
   const opening = useOpening(startNew);
   const comparison = shownComparison();
   useFollowing(comparison ?? turns.value);
@@ -59,6 +61,7 @@ export default function Playground() {
     if (!isRunning.value) keepAnswers();
   }, []);
   const { edited } = message.value;
+  useFocusAfterEdit(edited);
   const chat = latestChats.value?.find((one) => rootOf(one) === currentRoot.value);
   useTitle(chat === undefined ? "Playground" : titleOf(chat));
 
@@ -86,8 +89,10 @@ export default function Playground() {
   }
 
   async function startNew(): Promise<void> {
+    setLeaving(true);
     await ended();
     await settled();
+    setLeaving(false);
     if (turns.value.length === 0) return;
     setCleared({ turns: turns.value, branches: loadedBranches(), shown: shownBranch.value });
     showNewChat();
@@ -146,6 +151,20 @@ export default function Playground() {
     return isWaiting(turns.value) ? words.chat.tools.waiting : "";
   }
 
+  const shownTurns = turns.value.slice(0, comparison?.at);
+  // A message is edited where it is.
+  const isInPlace = edited !== undefined && edited < shownTurns.length;
+  const composer = (
+    <Composer
+      waitsFor={waitsFor()}
+      isBlocked={isLeaving || opening.isLoading}
+      onSend={(turn) => answer([...turnsBefore(), turn])}
+      onEditLast={() => {
+        if (!isRunning.value) edit(turns.value.findLastIndex(({ role }) => role === "user"));
+      }}
+    />
+  );
+
   return (
     <div class="playground">
       <div class="page-head">
@@ -180,19 +199,25 @@ export default function Playground() {
             )}
           </Empty>
         )}
-        {turns.value.slice(0, comparison?.at).map((turn, index) => (
-          <TurnView
-            key={index}
-            turn={turn}
-            versions={versions(index)}
-            isLast={index === turns.value.length - 1}
-            isBusy={isRunning.value}
-            onEdit={() => edit(index)}
-            onRegenerate={() => answer(turns.value.slice(0, index))}
-            onResult={giveResult}
-            onVersion={(number) => showVersion(index, number)}
-          />
-        ))}
+        {shownTurns.map((turn, index) =>
+          isInPlace && index === edited ? (
+            <div key="edit" class="turn-edit">
+              {composer}
+            </div>
+          ) : (
+            <TurnView
+              key={index}
+              turn={turn}
+              versions={versions(index)}
+              isLast={index === turns.value.length - 1}
+              isBusy={isRunning.value}
+              onEdit={() => edit(index)}
+              onRegenerate={() => answer(turns.value.slice(0, index))}
+              onResult={giveResult}
+              onVersion={(number) => showVersion(index, number)}
+            />
+          ),
+        )}
         {comparison && (
           <ComparisonView
             comparison={comparison}
@@ -219,16 +244,21 @@ export default function Playground() {
             Another tab went on with this chat, so this one is kept as a chat of its own.
           </p>
         )}
-        <Composer
-          waitsFor={waitsFor()}
-          onSend={(turn) => answer([...turnsBefore(), turn])}
-          onEditLast={() => {
-            if (!isRunning.value) edit(turns.value.findLastIndex(({ role }) => role === "user"));
-          }}
-        />
+        {!isInPlace && composer}
       </div>
     </div>
   );
+}
+
+/** After an edit, go on in the field at the foot. */
+function useFocusAfterEdit(edited: number | undefined): void {
+  const wasEditing = useRef(false);
+  useLayoutEffect(() => {
+    if (wasEditing.current && edited === undefined) {
+      document.querySelector<HTMLElement>(".composer-place textarea")?.focus();
+    }
+    wasEditing.current = edited !== undefined;
+  }, [edited]);
 }
 
 /** Show the chat that the address names: `?chat=ID`, or `?chat=new` for a new one. */

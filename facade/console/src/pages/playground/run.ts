@@ -51,7 +51,7 @@ onForget(stop);
 export async function run(conversation: readonly Turn[]): Promise<void> {
   const request = requestOf(settings.value, conversation);
   const turn = newAnswer(settings.value.model);
-  setTurns([...place(conversation, settings.value.model), turn]);
+  setTurns([...place(conversation, settings.value.model), copyOf(turn)]);
   store();
   await whileRunning(async () => {
     if (!(await follow(request.dialect, turn, request.begin, setLast))) return;
@@ -78,6 +78,11 @@ export function requestOf(asked: Settings, conversation: readonly Turn[]): Reque
 
 export function newAnswer(model: string): AssistantTurn {
   return { role: "assistant", blocks: [], facts: { model }, state: "streaming" };
+}
+
+/** Return an answer as it is now: it changes while it comes, and what is shown and stored does not. */
+export function copyOf(turn: AssistantTurn): AssistantTurn {
+  return { ...turn, blocks: turn.blocks.map((block) => ({ ...block })) };
 }
 
 /** Do something during which answers are being written. */
@@ -122,7 +127,7 @@ export async function resume(): Promise<void> {
     facts: model === undefined ? {} : { model },
     state: "streaming",
   };
-  setLast(turn);
+  setLast(copyOf(turn));
   await whileRunning(async () => {
     const begin = (signal: AbortSignal): Promise<Response> =>
       send(`${addressOf(responseId)}?stream=true`, { signal });
@@ -188,7 +193,7 @@ async function stream(
   const showNow = (): void => {
     later = undefined;
     shownAt = performance.now();
-    show({ ...turn, blocks: turn.blocks.map((block) => ({ ...block })) });
+    show(copyOf(turn));
   };
   try {
     for await (const { data } of events(response)) {
