@@ -283,7 +283,10 @@ function useOpening(startNew: () => Promise<void>): { isLoading: boolean; error:
         if (!controller.signal.aborted) setState({ isLoading: false, error });
       },
     );
-    return () => controller.abort();
+    return () => {
+      controller.abort();
+      setState({ isLoading: false, error: undefined });
+    };
   }, [id]);
   return state;
 }
