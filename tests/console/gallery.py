@@ -38,6 +38,7 @@ async def opened_gallery(browser: Browser, folder: Path, name: str) -> AsyncIter
         page = await context.new_page()
         await page.goto(f"file://{folder}/index.html?fonts=fixed")
         await page.locator(".katex").first.wait_for()
+        await page.locator(".token-keyword").first.wait_for()
         await page.evaluate("document.fonts.ready")
         yield page
     finally:

@@ -16,7 +16,7 @@ from tests.waiting import until
 TARGET = Path("docs/images")
 WIDTH, HEIGHT = 1280, 760
 # So that the picture has the page from its top to its end.
-HEIGHTS = {"playground": 820, "overview": 1000}
+HEIGHTS = {"playground": 900, "comparison": 760, "overview": 1000}
 ADMIN_KEY = make_admin_key(bytes(32))
 SECTIONS = {
     "admin": {"key_sha256": hash_admin_key(ADMIN_KEY).hex()},
@@ -27,9 +27,9 @@ SECTIONS = {
             "name": name,
             "provider": provider,
             "upstream": "echo",
-            "price": {"input": 1, "output": 4, "request": price},
+            "price": {"input": price, "output": 4 * price},
         }
-        for name, provider, price in (("fast", "openai", 2), ("careful", "anthropic", 9))
+        for name, provider, price in (("fast", "openai", 10), ("careful", "anthropic", 25))
     ],
 }
 REPORT = rb"""# Harvest
@@ -55,7 +55,7 @@ async def take_all() -> None:
             await context.add_cookies([await session_cookie(gateway, ADMIN_KEY)])
             page = await context.new_page()
             for take in (
-                *(playground, chats, files, memory, documents),
+                *(playground, comparison, chats, files, memory, documents),
                 *(overview, requests, people),
             ):
                 height = HEIGHTS.get(take.__name__, HEIGHT)
@@ -83,7 +83,7 @@ async def use(gateway: Gateway) -> None:
         body = {"metadata": {"title": title, "model": "fast"}, "items": []}
         await post(gateway, "/beta/v1/conversations", body)
 
-    await limit(gateway, "tester", {"spend_per_month": "0.1", "requests_per_minute": 60})
+    await limit(gateway, "tester", {"spend_per_month": "0.2", "requests_per_minute": 60})
     editor = await Editor.create(gateway, "On tides")
     await editor.insert_everything()
 
@@ -117,20 +117,45 @@ async def post(gateway: Gateway, path: str, body: object) -> None:
 
 
 async def playground(page: Page) -> None:
-    """Ask two models."""
+    """Ask two models, and the second one anew."""
     await page.goto("/console")
     for model, text in (
         ("fast", "Name the **tides** of a day: high, low, high, low."),
-        ("careful", "How long is a tide? I measured $$T = 12.4\\,\\mathrm{h}$$ in Brest."),
+        ("careful", "How long is a tide? I measured $T = 12.4\\,\\mathrm{h}$ in Brest, for $5."),
     ):
         await page.get_by_label("Model", exact=True).fill(model)
-        await page.get_by_label("Message", exact=True).fill(text)
-        await page.get_by_role("button", name="Send").click()
-        await expect(page.get_by_role("button", name="Send")).to_be_visible()
-        await expect(page.get_by_role("article", name="Answer").last).to_contain_text("tokens")
+        await send(page, text)
+    await page.get_by_role("button", name="Regenerate").click()
+    await expect(page.get_by_role("group", name="Versions of this answer")).to_be_visible()
+    await expect(page.get_by_role("button", name="Regenerate")).to_be_visible()
     await expect(page.locator(".katex").last).to_be_visible()
     await page.evaluate("document.fonts.ready")
+    await page.mouse.move(0, 0)
     await page.evaluate("scrollTo(0, 0)")
+
+
+async def comparison(page: Page) -> None:
+    """Ask two models at the same time."""
+    await page.goto("/console?chat=new")
+    await expect(page.get_by_role("article", name="Answer")).to_have_count(0)
+    await page.get_by_label("Model", exact=True).fill("fast")
+    # The list of models would cover what is below.
+    await page.keyboard.press("Escape")
+    await page.get_by_role("button", name="Compare with another model").click()
+    await page.get_by_label("Model 2").fill("careful")
+    await page.keyboard.press("Escape")
+    await send(page, "Which harbour of **Brittany** has the highest tides?")
+    await expect(page.get_by_role("button", name="Continue with this answer")).to_have_count(2)
+    await page.mouse.move(0, 0)
+    await page.evaluate("scrollTo(0, 0)")
+
+
+async def send(page: Page, text: str) -> None:
+    """Send a message, and wait until the answers are complete."""
+    await page.get_by_label("Message", exact=True).fill(text)
+    await page.get_by_role("button", name="Send").click()
+    await expect(page.get_by_role("button", name="Send")).to_be_visible()
+    await expect(page.get_by_role("article", name="Answer").last).to_contain_text("tokens")
 
 
 async def chats(page: Page) -> None:

@@ -6,6 +6,8 @@ from typing import Any
 
 from aiohttp import web
 
+# A PNG of one pixel.
+DOT = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNgAAACAAAB4iG8MwAAAABJRU5ErkJggg=="
 HOSTILE = "<img src=x onerror='window.hacked=1'><script>window.hacked=1</script>"
 
 
@@ -13,6 +15,8 @@ class ScriptedUpstream:
     """Answers by the name of the model that is asked.
 
     * `held` says "The first part", and the rest once `may_end` is set.
+    * `sections` writes a paragraph and the beginning of a code, and the rest once `may_end` is set.
+    * `painter` makes an image.
     * `hostile` thinks, says and calls HTML with scripts.
     * any other says "Understood."
 
@@ -47,6 +51,16 @@ class ScriptedUpstream:
                     await _say(response, content="The first part")
                     await may_end.wait()
                     await _say(response, content=" and the rest.")
+                case "sections":
+                    await _say(response, content="A paragraph.\n\n```python\ndef f():\n")
+                    await may_end.wait()
+                    await _say(response, content="    return 1\n```\n\nThe end.")
+                case "painter":
+                    image = {
+                        "type": "image_url",
+                        "image_url": {"url": f"data:image/png;base64,{DOT}"},
+                    }
+                    await _chunk(response, {"content": "A dot.", "images": [image]}, None)
                 case "hostile":
                     await _say(response, reasoning_content=HOSTILE)
                     await _say(response, content=f"{HOSTILE} [a](javascript:window.hacked=1)")

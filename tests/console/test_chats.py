@@ -1,6 +1,7 @@
 """Chats of the playground, which are conversations of the API: list, search, changes, export."""
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -66,12 +67,108 @@ async def test_a_chat_is_stored_continued_and_edited(browser, newcomer):
         await expect(answers(page).last).to_contain_text("Another second")
 
         async def is_edited() -> bool:
-            shown = texts(await stored(newcomer, 4))
-            return shown[2] == "Another second question" and "Another second" in shown[3]
+            if len(chats := await api(newcomer)) == 1:
+                return False
+            newest, first = chats
+            linear = await api(newcomer, f"/{newest['id']}/items?order=asc")
+            assert await api(newcomer, f"/{first['id']}/items?order=asc") == items
+            return texts(linear)[::2] == ["The **first** question", "Another second question"]
 
+        # The branch is a conversation of its own, with a copy of what it shares.
         await until(is_edited, within_s=60, every_s=0.05)
         await recent.get_by_role("link", name="New chat").click()
         await expect(answers(page)).to_have_count(0)
+
+
+async def test_branches_survive_a_reload_and_go_with_the_chat(browser, newcomer):
+    async with opened(browser, newcomer) as page:
+        await choose(page, "sandbox/echo")
+        await say(page, "One")
+        await expect(answers(page)).to_have_count(1)
+        await say(page, "Two")
+        await expect(answers(page)).to_have_count(2)
+        await page.get_by_role("button", name="Edit").first.click()
+        await page.get_by_label("Message, edited").fill("Another one")
+        await page.keyboard.press("Enter")
+        await expect(answers(page)).to_have_text(re.compile("Another one"))
+        await page.get_by_role("button", name="Regenerate").click()
+        of_answer = page.get_by_role("group", name="Versions of this answer")
+        await expect(of_answer).to_contain_text("2 / 2")
+        # A third version of the message, of the branch that is the second one's.
+        await page.get_by_role("button", name="Edit").first.click()
+        await page.get_by_label("Message, edited").fill("A third one")
+        await page.keyboard.press("Enter")
+        of_message = page.get_by_role("group", name="Versions of this message")
+        await expect(of_message).to_contain_text("3 / 3")
+        await expect(of_answer).to_have_count(0)
+        await expect(page.get_by_role("button", name="Regenerate")).to_be_visible()
+
+        async def are_stored() -> bool:
+            chats = await api(newcomer)
+            sizes = [len(await api(newcomer, f"/{chat['id']}/items")) for chat in chats]
+            return sorted(sizes) == [2, 2, 2, 4]
+
+        await until(are_stored, within_s=60, every_s=0.05)
+        await page.reload()
+        await expect(of_message).to_contain_text("3 / 3")
+    # Another tab knows them from the API alone, as one chat.
+    async with opened(browser, newcomer, "/console/chats") as page:
+        card = page.get_by_role("list", name="Chats").get_by_role("article")
+        await expect(card).to_have_count(1)
+        await card.get_by_role("link").click()
+        of_message = page.get_by_role("group", name="Versions of this message")
+        await expect(of_message).to_contain_text("3 / 3")
+        await of_message.get_by_role("button", name="Previous version").click()
+        await expect(answers(page)).to_have_text(re.compile("Another one"))
+        await of_message.get_by_role("button", name="Previous version").press("Enter")
+        await expect(answers(page).last).to_contain_text("Two")
+        await expect(of_message).to_contain_text("1 / 3")
+        assert await serious_violations(page) == []
+        await say(page, "Four")
+        await expect(answers(page)).to_have_count(3)
+        await page.get_by_role("navigation").get_by_role("link", name="Chats").click()
+        await card.get_by_role("button", name="Delete").click()
+        await page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+        await expect(card).to_have_count(0)
+        assert await api(newcomer) == []
+
+
+async def test_models_answer_beside_one_another(browser, newcomer):
+    async with opened(browser, newcomer, viewport={"width": 1440, "height": 900}) as page:
+        await choose(page, "sandbox/echo")
+        for number, model in ((2, "openai/fail-500"), (3, "openai/echo")):
+            await page.get_by_role("button", name="Compare with another model").click()
+            await page.get_by_label(f"Model {number}").fill(model)
+            await page.get_by_label(f"Model {number}").press("Escape")
+        await say(page, "Hello")
+        shown = page.get_by_role("region", name="Answers beside one another")
+        first, failed, second = (
+            shown.get_by_role("article", name=f"Answer of {model}")
+            for model in ("sandbox/echo", "openai/fail-500", "openai/echo")
+        )
+        await expect(failed.get_by_role("alert")).to_contain_text("req_")
+        for answer in (first, second):
+            await expect(answer).to_contain_text("tokens in")
+            await expect(answer).to_contain_text("first token")
+        boxes = [await one.bounding_box() for one in (first, failed, second)]
+        assert len({box["y"] for box in boxes}) == 1
+        await expect(failed.get_by_role("button", name="Continue")).to_have_count(0)
+        await page.get_by_label("Message", exact=True).fill("And now?")
+        await expect(page.get_by_role("button", name="Send")).to_be_disabled()
+        assert await serious_violations(page) == []
+        await page.set_viewport_size({"width": 390, "height": 800})
+        assert await page.evaluate("document.documentElement.scrollWidth") <= 390
+        await page.reload()
+        await second.get_by_role("button", name="Continue with this answer").click()
+        await expect(page.get_by_label("Model", exact=True)).to_have_value("openai/echo")
+        await say(page, "And now?")
+        await expect(answers(page)).to_have_count(2)
+        of_answer = page.get_by_role("group", name="Versions of this answer")
+        await expect(of_answer).to_contain_text("2 / 2")
+        await of_answer.get_by_role("button", name="Previous version").click()
+        await expect(page.get_by_label("Model", exact=True)).to_have_value("sandbox/echo")
+        models = {chat["metadata"]["model"]: chat["id"] for chat in await api(newcomer)}
+        assert set(models) == {"sandbox/echo", "openai/echo"}
 
 
 async def test_calls_and_thoughts_are_stored(browser, newcomer):

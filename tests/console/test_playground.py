@@ -93,6 +93,26 @@ async def test_an_answer_appears_before_it_ends_and_is_stopped(browser, scripted
             await upstream.has_left.wait()
 
 
+async def test_parts_of_a_growing_answer_are_drawn_once(browser, scripted, upstream):
+    async with opened(browser, scripted) as page:
+        await choose(page, "openai/sections")
+        await say(page, "Hello")
+        await expect(answers(page).locator("pre")).to_have_text("def f():\n")
+        paragraph = await answers(page).locator("p").first.element_handle()
+        await expect(answers(page).locator(".token-keyword")).to_have_count(0)
+        upstream.may_end.set()
+        await expect(answers(page)).to_contain_text("The end.")
+        await expect(answers(page).locator(".token-keyword").first).to_have_text("def")
+        assert await answers(page).locator("pre").text_content() == "def f():\n    return 1"
+        assert await paragraph.evaluate("element => element.isConnected")
+        await choose(page, "openai/painter")
+        await say(page, "Paint a dot")
+        image = answers(page).get_by_role("img", name="Image of the model")
+        await expect(image).to_have_js_property("naturalWidth", 1)
+        await page.reload()
+        await expect(answers(page).last).to_contain_text("There was an image")
+
+
 async def test_the_sandbox_is_chosen_and_costs_are_shown(browser, tmp_path):
     price = {"input": 1_000_000, "output": 0}
     models = [{"name": "dear", "provider": "sandbox", "upstream": "echo", "price": price}]
@@ -354,14 +374,62 @@ async def test_a_conversation_is_accessible_and_narrow(browser, gateway):
         assert await serious_violations_in_the_dark(page) == []
 
 
-async def test_answers_and_code_are_copied(browser, gateway):
+CODE = "def f(a):  # <b>\n    return 'x' + a\n"
+ANSWER = f"""It costs $5 and $6, from $7 to 8$; see $x^2$ and \\(y_1\\).
+
+- [x] done
+- [ ] to do
+
+```python
+{CODE}```
+
+```mystery
+{CODE}```
+
+$$a$$
+"""
+
+
+async def test_answers_are_rendered_and_copied(browser, gateway):
     async with opened(browser, gateway, permissions=["clipboard-read", "clipboard-write"]) as page:
+        loaded: list[str] = []
+        page.on("request", lambda request: loaded.append(request.url))
         await choose(page, "sandbox/echo")
-        await say(page, "sandbox: recite Two:\n\n```python\nx = 1\n```\n\n$$a$$")
-        await expect(answers(page).locator(".code-block .bar")).to_contain_text("python")
-        await expect(answers(page).locator(".katex-mathml")).to_have_css("position", "absolute")
-        await answers(page).get_by_role("button", name="Copy the code").click()
-        assert await page.evaluate("navigator.clipboard.readText()") == "x = 1"
-        await answers(page).get_by_role("button", name="Copy the answer").click()
-        copied = await page.evaluate("navigator.clipboard.readText()")
-        assert "```python\nx = 1\n```" in copied
+        await say(page, "Hello")
+        await expect(answers(page)).to_contain_text("Hello")
+        assert not any("highlighting" in url for url in loaded)
+        await say(page, f"sandbox: recite {ANSWER}")
+        answer = answers(page).last
+        await expect(answer.locator(".katex-mathml").first).to_have_css("position", "absolute")
+        await expect(answer.locator(".katex")).to_have_count(3)
+        await expect(answer).to_contain_text("It costs $5 and $6, from $7 to 8$; see")
+        await expect(answer.get_by_role("img", name="done")).to_be_visible()
+        await expect(answer.locator(".code-block .bar span").first).to_have_text("Python")
+        await expect(answer.locator(".token-keyword").first).to_have_text("def")
+        code = await answer.locator("pre code").all_text_contents()
+        assert code == [CODE.rstrip("\n")] * 2
+        await expect(answer.locator("pre").last.locator("span")).to_have_count(0)
+        await answer.get_by_role("button", name="Copy the code").first.click()
+        assert await page.evaluate("navigator.clipboard.readText()") == CODE.rstrip("\n")
+        await answer.get_by_role("button", name="Copy the answer").click()
+        assert ANSWER in await page.evaluate("navigator.clipboard.readText()")
+        assert await serious_violations(page) == []
+        assert await serious_violations_in_the_dark(page) == []
+
+
+async def test_presets_keep_a_prompt_and_parameters(browser, newcomer):
+    async with opened(browser, newcomer) as page:
+        await parameters(page)
+        await page.get_by_label("System prompt").fill("Answer in rhymes.")
+        await page.get_by_label("Temperature").fill("0.3")
+        await page.get_by_label("Save these parameters as").fill("Poet")
+        await page.keyboard.press("Enter")
+    async with opened(browser, newcomer) as page:
+        await parameters(page)
+        await page.get_by_label("Top p").fill("0.5")
+        await page.get_by_role("combobox", name="Preset", exact=True).select_option("Poet")
+        await expect(page.get_by_label("System prompt")).to_have_value("Answer in rhymes.")
+        await expect(page.get_by_label("Temperature")).to_have_value("0.3")
+        await expect(page.get_by_label("Top p")).to_have_value("")
+        await page.get_by_role("button", name="Delete preset Poet").click()
+        await expect(page.get_by_role("option", name="Poet")).to_have_count(0)

@@ -1,6 +1,8 @@
 // What the gallery shows: the same at any time.
 import type { Line } from "../parts/chart";
 import type { NamedLimit } from "../parts/limit_bars";
+import type { Comparison } from "../pages/playground/comparison";
+import type { AssistantTurn, Turn } from "../pages/playground/conversation";
 import type { LoggedRequest, RequestDetails } from "../pages/requests/log";
 
 const NOON_S = Date.UTC(2026, 10, 20, 12) / 1000;
@@ -79,7 +81,63 @@ export const TEXT = `A **tide** of $$T = 12.4\\,\\mathrm{h}$$, see [Brest](https
 |---|---:|
 | north | 14 |
 
+The moon costs $5 and $6, its pull is $g_m \\approx 10^{-7} g$.
+
+- [x] high
+- [ ] low
+
 \`\`\`python
-print("high, low")
+def tides(day: int) -> list[str]:
+    """Return the tides of a day."""
+    return ["high", "low"] * 2  # about
 \`\`\`
 `;
+
+const ANSWER: AssistantTurn = {
+  role: "assistant",
+  blocks: [
+    { type: "thinking", text: "Two of each." },
+    { type: "call", id: "c", name: "tides", arguments: '{"day":1}', result: "high, low" },
+    { type: "text", text: "High, low, **high**, low." },
+  ],
+  facts: {
+    model: "fast",
+    provider: "openai",
+    attempts: 1,
+    firstMs: 412,
+    totalMs: 1240,
+    inputTokens: 12,
+    outputTokens: 40,
+    cost: 0.00125,
+  },
+  state: "done",
+};
+export const TURNS: readonly Turn[] = [
+  { role: "user", text: "Name the tides of a day.", attachments: [] },
+  ANSWER,
+];
+export const COMPARISON: Comparison = {
+  asker: "1",
+  at: 1,
+  columns: [
+    { model: "fast", branch: "1", turn: { ...ANSWER, blocks: ANSWER.blocks.slice(2) } },
+    {
+      model: "careful",
+      branch: "",
+      turn: {
+        ...ANSWER,
+        blocks: [],
+        facts: {},
+        state: "failed",
+        fault: {
+          message: "the provider anthropic failed (status 529)",
+          status: 529,
+          code: "upstream_overloaded",
+          param: "",
+          requestId: "req_1",
+          attempts: [],
+        },
+      },
+    },
+  ],
+};

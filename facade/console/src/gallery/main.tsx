@@ -17,7 +17,9 @@ import { UploadList } from "../parts/uploads";
 import { count, duration, money } from "../parts/units";
 import { RequestTable } from "../pages/requests/table";
 import { Timeline } from "../pages/requests/timeline";
-import { LIMITS, LINES, REQUEST, REQUESTS, TEXT, TIMES, USERS } from "./data";
+import { ComparisonView } from "../pages/playground/comparison_view";
+import { TurnView } from "../pages/playground/turn_view";
+import { COMPARISON, LIMITS, LINES, REQUEST, REQUESTS, TEXT, TIMES, TURNS, USERS } from "./data";
 
 const nothing = (): void => undefined;
 const HOUR_S = 3600;
@@ -129,6 +131,25 @@ function Gallery() {
           }}
         />
         <Timeline request={REQUEST} />
+      </section>
+      <section aria-label="Chat">
+        <h2>Chat</h2>
+        <div class="conversation">
+          {TURNS.map((turn, index) => (
+            <TurnView
+              key={index}
+              turn={turn}
+              versions={{ number: 2, count: 3 }}
+              isLast={index === TURNS.length - 1}
+              isBusy={false}
+              onEdit={nothing}
+              onRegenerate={nothing}
+              onResult={nothing}
+              onVersion={nothing}
+            />
+          ))}
+          <ComparisonView comparison={COMPARISON} isBusy={false} onRepeat={nothing} />
+        </div>
       </section>
       <section aria-label="Texts">
         <h2>Texts</h2>

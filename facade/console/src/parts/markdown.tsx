@@ -9,43 +9,75 @@ import type { ComponentChild, JSX } from "preact";
 import { memo } from "preact/compat";
 import { useMemo } from "preact/hooks";
 
-import { CopyButton } from "./copy";
+import { CodeBlock } from "./code_block";
+import { withFormulas } from "./formulas";
 import { safeAddress } from "./links";
 import { Maths } from "./maths";
+import { sectionsOf } from "./sections";
 
 // Longer texts are shown as they are: parsing them would hold up the page.
 const MAX_LENGTH = 500_000;
+// Texts from this length on are parsed section by section: shorter ones are as fast in one.
+const MIN_SPLIT = 10_000;
+// A section of a growing text that is longer is shown as it is until it is complete.
+const MAX_OPEN = 8_000;
 // Nested deeper, a text is shown without its inner marks.
 const MAX_DEPTH = 100;
 
 const EXTENSIONS = {
-  // Dollars are also prices, so that single ones mean no formula.
+  // Dollars are also prices: `withFormulas` tells them apart.
   extensions: [gfm({ singleTilde: false }), math({ singleDollarTextMath: false })],
   mdastExtensions: [gfmFromMarkdown(), mathFromMarkdown()],
 };
 
-/** Shows Markdown: CommonMark, GitHub's tables, task lists and footnotes, and `$$` formulas. */
-export const Markdown = memo(function Markdown({ text }: { text: string }) {
-  const shown = useMemo(() => (text.length > MAX_LENGTH ? null : elements(text)), [text]);
-  return shown === null ? <pre>{text}</pre> : <div class="markdown">{shown}</div>;
+/**
+ * Shows Markdown: CommonMark, GitHub's tables, task lists and footnotes, and formulas.
+ *
+ * A text that grows (`isLive`) is parsed section by section, and each section once.
+ */
+export const Markdown = memo(function Markdown({
+  text,
+  isLive = false,
+}: {
+  text: string;
+  isLive?: boolean;
+}) {
+  if (text.length > MAX_LENGTH) return <pre>{text}</pre>;
+  const sections = sectionsOf(text, isLive ? 0 : MIN_SPLIT);
+  return (
+    <div class={text.length < MIN_SPLIT ? "markdown" : "markdown long"}>
+      {sections.map((section, index) => {
+        const isOpen = isLive && index === sections.length - 1;
+        return section.type === "code" ? (
+          <CodeBlock
+            key={index}
+            code={section.text}
+            language={section.language}
+            isComplete={section.isClosed || !isOpen}
+          />
+        ) : (
+          <TextSection key={index} text={section.text} isOpen={isOpen} />
+        );
+      })}
+    </div>
+  );
 });
 
-function elements(text: string): ComponentChild {
-  const tree = fromMarkdown(withDelimiters(text), EXTENSIONS);
-  return new Renderer(definitions(tree)).children(tree, 0);
-}
+const TextSection = memo(function TextSection({
+  text,
+  isOpen,
+}: {
+  text: string;
+  isOpen: boolean;
+}) {
+  const isLong = isOpen && text.length > MAX_OPEN;
+  const shown = useMemo(() => (isLong ? null : elements(text, isOpen)), [text, isOpen, isLong]);
+  return shown === null ? <p class="plain">{text}</p> : <>{shown}</>;
+});
 
-/** Return a text with the formulas that models write as `\(…\)` and `\[…\]` between dollars. */
-function withDelimiters(text: string): string {
-  if (!text.includes("\\(") && !text.includes("\\[")) return text;
-  // Code keeps what it has; it is matched first.
-  return text.replace(
-    /(```[\s\S]*?(?:```|$)|`[^`\n]*`)|\\\(([^\n]+?)\\\)|\\\[([\s\S]+?)\\\]/g,
-    (whole: string, code?: string, inline?: string, block?: string) => {
-      if (code !== undefined) return whole;
-      return inline !== undefined ? `$$${inline}$$` : `\n$$\n${block?.trim() ?? ""}\n$$\n`;
-    },
-  );
+function elements(text: string, isOpen: boolean): ComponentChild {
+  const tree = fromMarkdown(withFormulas(text), EXTENSIONS);
+  return new Renderer(definitions(tree), !isOpen).children(tree, 0);
 }
 
 function definitions(tree: Root): Map<string, Definition> {
@@ -59,7 +91,10 @@ function definitions(tree: Root): Map<string, Definition> {
 }
 
 class Renderer {
-  constructor(private readonly definitions: Map<string, Definition>) {}
+  constructor(
+    private readonly definitions: Map<string, Definition>,
+    private readonly isComplete: boolean,
+  ) {}
 
   children(parent: Nodes, depth: number): ComponentChild[] {
     if (!("children" in parent)) return [];
@@ -96,15 +131,11 @@ class Renderer {
         return <code>{node.value}</code>;
       case "code":
         return (
-          <div class="code-block">
-            <div class="bar">
-              <span>{node.lang ?? ""}</span>
-              <CopyButton text={node.value} label="Copy" name="the code" />
-            </div>
-            <pre tabIndex={0}>
-              <code>{node.value}</code>
-            </pre>
-          </div>
+          <CodeBlock
+            code={node.value}
+            language={node.lang ?? ""}
+            isComplete={this.isComplete}
+          />
         );
       case "inlineMath":
         return <Maths tex={node.value} />;

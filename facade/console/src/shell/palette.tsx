@@ -3,7 +3,7 @@ import { signal } from "@preact/signals";
 import { useLocation } from "preact-iso";
 import { useEffect, useRef, useState } from "preact/hooks";
 
-import { addressOf, chats, titleOf } from "../chats/chats";
+import { addressOf, latestChats, titleOf } from "../chats/chats";
 import { openPages } from "./pages";
 import { recentDocuments } from "./recent_documents";
 import { signOut } from "./session";
@@ -110,7 +110,7 @@ function all(route: (url: string) => void): Command[] {
   return [
     ...openPages().map(({ name, path }) => link("Page", name, path)),
     link("Action", "New chat", "/console?chat=new"),
-    ...(chats.value ?? []).map((chat) => link("Chat", titleOf(chat), addressOf(chat.id))),
+    ...(latestChats.value ?? []).map((chat) => link("Chat", titleOf(chat), addressOf(chat.id))),
     ...recentDocuments.value.map(({ id, name }) =>
       link("Document", name, `/console/documents/${encodeURIComponent(id)}`),
     ),

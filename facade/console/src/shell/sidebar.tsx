@@ -2,7 +2,7 @@
 import { useLocation } from "preact-iso";
 import { useEffect } from "preact/hooks";
 
-import { addressOf, chats, currentChat, loadChats, titleOf } from "../chats/chats";
+import { addressOf, currentRoot, latestChats, loadChats, rootOf, titleOf } from "../chats/chats";
 import { Icon } from "./icons";
 import { isShown, openPages } from "./pages";
 import { loadDocuments, recentDocuments } from "./recent_documents";
@@ -59,7 +59,7 @@ export function SidebarContent() {
 }
 
 function RecentChats({ isPlayground }: { isPlayground: boolean }) {
-  const recent = chats.value?.slice(0, RECENT_CHATS) ?? [];
+  const recent = latestChats.value?.slice(0, RECENT_CHATS) ?? [];
   return (
     <section class="recent" aria-label="Recent chats">
       <p class="heading">Recent chats</p>
@@ -74,7 +74,7 @@ function RecentChats({ isPlayground }: { isPlayground: boolean }) {
             <a
               href={addressOf(chat.id)}
               title={titleOf(chat)}
-              aria-current={isPlayground && currentChat.value === chat.id ? "true" : undefined}
+              aria-current={isPlayground && currentRoot.value === rootOf(chat) ? "true" : undefined}
             >
               <span>{titleOf(chat)}</span>
             </a>

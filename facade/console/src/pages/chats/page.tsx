@@ -3,10 +3,10 @@ import { useState } from "preact/hooks";
 
 import {
   addressOf,
-  chats,
   chatsProblem,
   deleteChat,
   furtherChats,
+  latestChats,
   loadChats,
   renameChat,
   titleOf,
@@ -25,7 +25,7 @@ export default function Chats() {
   useTitle("Chats");
   const [query, setQuery] = useState("");
   const words = query.toLowerCase().split(/\s+/);
-  const shown = chats.value?.filter((chat) => {
+  const shown = latestChats.value?.filter((chat) => {
     const title = titleOf(chat).toLowerCase();
     return words.every((word) => title.includes(word));
   });
@@ -54,7 +54,7 @@ export default function Chats() {
         />
       </label>
       <Failure error={chatsProblem.value} />
-      {chats.value?.length === 0 && (
+      {latestChats.value?.length === 0 && (
         <Empty title="There are no chats yet">
           <p>
             Conversations of the <a href="/console">playground</a> are kept here, as
@@ -62,7 +62,7 @@ export default function Chats() {
           </p>
         </Empty>
       )}
-      {chats.value !== undefined && chats.value.length > 0 && shown?.length === 0 && (
+      {latestChats.value !== undefined && latestChats.value.length > 0 && shown?.length === 0 && (
         <Empty title="No chat has these words in its title" />
       )}
       <ul class="cards" aria-label="Chats">
@@ -127,7 +127,7 @@ function Card({ chat }: { chat: Conversation }) {
           label="Delete"
           name={title}
           question={`Delete ${title}?`}
-          onConfirm={() => deleteChat(chat.id)}
+          onConfirm={() => deleteChat(chat)}
         />
       </div>
       <Failure error={error} />

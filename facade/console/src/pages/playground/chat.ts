@@ -121,6 +121,9 @@ function read(turn: AssistantTurn, event: Record<string, unknown>): void {
   append(turn, "thinking", delta["reasoning_content"]);
   append(turn, "text", delta["content"]);
   append(turn, "text", delta["refusal"]);
+  // As OpenRouter and Gemini's compatible API have them.
+  const images = delta["images"];
+  if (Array.isArray(images)) images.filter(isObject).forEach((image) => readImage(turn, image));
   const calls = delta["tool_calls"];
   if (Array.isArray(calls)) calls.filter(isObject).forEach((call) => readCall(turn, call));
 }
@@ -130,6 +133,11 @@ function append(turn: AssistantTurn, type: "text" | "thinking", text: unknown): 
   const last = turn.blocks.at(-1);
   if (last?.type === type) last.text += text;
   else turn.blocks.push({ type, text });
+}
+
+function readImage(turn: AssistantTurn, { image_url: image }: Record<string, unknown>): void {
+  const address = isObject(image) ? image["url"] : undefined;
+  if (typeof address === "string") turn.blocks.push({ type: "image", address });
 }
 
 function readCall(turn: AssistantTurn, delta: Record<string, unknown>): void {

@@ -10,12 +10,15 @@ import { isRunning, stop } from "./run";
 import { EMPTY, leaveEdit, message, setMessage, turnsBefore } from "./store";
 
 export function Composer({
-  isWaiting,
+  waitsFor,
+  isBlocked,
   onSend,
   onEditLast,
 }: {
-  /** Whether the model waits for results of tools first. */
-  isWaiting: boolean;
+  /** What comes first, such as results of tools; "" for nothing. */
+  waitsFor: string;
+  /** Whether another chat is about to be shown. */
+  isBlocked: boolean;
   /** Sends the message; returns whether it was sent. */
   onSend: (turn: UserTurn) => boolean;
   /** Begins an edit of the last message. */
@@ -37,7 +40,8 @@ export function Composer({
 
   const isUploading = uploads.list.some(({ error }) => error === undefined);
   const isEmpty = text.trim() === "" && attachments.length === 0;
-  const mayNotSend = isEmpty || isUploading || isWaiting || isRunning.value;
+  const mayNotSend =
+    isEmpty || isUploading || isBlocked || waitsFor !== "" || isRunning.value;
   const written: UserTurn = { role: "user", text, attachments };
 
   function submit(): void {
@@ -95,10 +99,8 @@ export function Composer({
               Cancel the edit
             </button>
           )}
-          <span class={isWaiting ? "hint keys-hint waiting" : "hint keys-hint"}>
-            {isWaiting
-              ? "The model waits for the results of its calls."
-              : "Enter sends, Shift+Enter begins a line"}
+          <span class={waitsFor !== "" ? "hint keys-hint waiting" : "hint keys-hint"}>
+            {waitsFor || "Enter sends, Shift+Enter begins a line"}
           </span>
           {isRunning.value ? (
             <button type="button" class="danger" onClick={stop}>

@@ -25,6 +25,8 @@ export type Block =
   | { type: "text"; text: string }
   | { type: "thinking"; text: string; signature?: string }
   | ToolCall
+  /** An image that the model made: a `data:` address, or one on another site; "" if it is not kept. */
+  | { type: "image"; address: string }
   /** A block of messages that is sent back as it came: hidden thoughts, calls of built-in tools. */
   | { type: "other"; json: Record<string, unknown> };
 

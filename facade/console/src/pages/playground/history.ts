@@ -1,13 +1,15 @@
 // The chat of the playground as a stored conversation of the public API.
 //
-// A turn is appended when it is complete, and the items of a turn that was edited or answered anew
-// are deleted. A chat that another tab or program has gone on with is left as it is: this tab's turns
-// become a chat of their own.
+// A turn is appended when it is complete. A branch is a conversation of its own, which begins with
+// copies of the items that it shares. A chat that another tab or program has gone on with is left as
+// it is: this tab's turns become a chat of their own.
 import { signal } from "@preact/signals";
 
 import { ApiError, json } from "../../api/client";
-import { chats, currentChat, setCurrentChat, shortened, showFirst } from "../../chats/chats";
+import { branchesOf, chats, currentChat, rootOf, shortened, showFirst } from "../../chats/chats";
 import {
+  type Conversation,
+  type Item,
   appendItems,
   createConversation,
   deleteConversation,
@@ -15,12 +17,28 @@ import {
   getConversation,
   listItems,
   newestItemId,
+  updateConversation,
 } from "../../chats/conversations";
 import type { StoredFile } from "../../parts/upload";
+import { type Branch, branchOf } from "./branches";
 import type { Turn } from "./conversation";
 import { toItems, toTurns } from "./items";
 import { ended, isRunning } from "./run";
-import { change, markStored, message, setTurns, settings, turns } from "./store";
+import {
+  branches,
+  change,
+  changeBranch,
+  loadedBranches,
+  markStored,
+  message,
+  setTurns,
+  settings,
+  showBranches,
+  shownBranch,
+  turns,
+  turnsOf,
+  withoutItems,
+} from "./store";
 
 /** Why the chat is not stored; undefined while it is. */
 export const saveProblem = signal<unknown>(undefined);
@@ -41,8 +59,7 @@ async function showChanges(id: string): Promise<void> {
   const shown = turns.value;
   if (id !== currentChat.value || isRunning.value || message.value.edited !== undefined) return;
   try {
-    const opened = toTurns(await listItems(id));
-    await nameAttachments(opened, new AbortController().signal);
+    const opened = await load(id, new AbortController().signal);
     // What was sent meanwhile is stored apart.
     if (turns.value !== shown || id !== currentChat.value) return;
     // Only this tab knows the costs and times of its own answers.
@@ -56,64 +73,123 @@ async function showChanges(id: string): Promise<void> {
   }
 }
 
-/** Return whether the newest item of a chat is of another tab or program. */
-async function isChangedElsewhere(id: string): Promise<boolean> {
-  for (const { itemIds } of turns.value) itemIds?.forEach((itemId) => seenIds.add(itemId));
-  const newest = await newestItemId(id);
+/** Return whether the newest item of a branch is of another tab or program. */
+async function isChangedElsewhere({ key, conversation }: Branch): Promise<boolean> {
+  for (const { itemIds } of turnsOf(key) ?? []) itemIds?.forEach((id) => seenIds.add(id));
+  const newest = await newestItemId(conversation);
   return newest !== "" && !seenIds.has(newest);
 }
 
-/** Store what the conversation has beyond its stored items, after earlier calls of this function. */
-export function store(): void {
+/** Store what a branch has beyond its stored items, after earlier calls of this function. */
+export function store(key = shownBranch.value): void {
   if (!settings.value.isStored) return;
   last = last.then(async () => {
     try {
       // One tab at a time, where the page is secure.
+      const storeNow = (): Promise<void> => storeBranch(key);
       await (navigator.locks?.request("gateway.chats", storeNow) ?? storeNow());
       saveProblem.value = undefined;
     } catch (error) {
       saveProblem.value = error;
-      // Deleted elsewhere: it is stored anew with the next message.
-      if (error instanceof ApiError && error.status === 404) forgetItems();
     }
   });
 }
 
-function forgetItems(): void {
-  setCurrentChat("");
-  setTurns(turns.value.map((turn) => ({ ...turn, itemIds: [] })));
+async function storeBranch(key: string): Promise<void> {
+  const branch = branchOf(branches.value, key);
+  // Signed out meanwhile.
+  if (branch === undefined || turnsOf(key)?.[0]?.role !== "user") return;
+  if (branch.conversation === "") return storeAnew(branch);
+  try {
+    if (!(await isChangedElsewhere(branch))) return await storeTurns(key, branch.conversation);
+    isApart.value = true;
+  } catch (error) {
+    // Deleted, or expired, meanwhile.
+    if (!(error instanceof ApiError) || error.status !== 404) throw error;
+  }
+  const unstored = withoutItems(turnsOf(key) ?? []);
+  changeBranch(key, { conversation: "", root: "", parent: "", at: 0, turns: unstored });
+  await storeBranch(key);
 }
 
-async function storeNow(): Promise<void> {
-  const shown = turns.value;
-  const first = shown[0];
+/** Store a branch as a new conversation. */
+async function storeAnew(branch: Branch): Promise<void> {
+  const { key, at } = branch;
+  const parent = branchOf(branches.value, branch.parent);
+  const left = parent?.conversation ? await found(parent.conversation) : undefined;
+  const first = turnsOf(key)?.[0];
   if (first?.role !== "user") return;
-  if (currentChat.value !== "" && (await isChangedElsewhere(currentChat.value))) {
-    isApart.value = true;
-    forgetItems();
-    return storeNow();
+  const named = shortened(first.text) || first.attachments[0]?.name || "Untitled";
+  const title = isApart.value ? `${named} (apart)` : named;
+  const metadata: Record<string, string> = { title, model: branch.model || settings.value.model };
+  let shared: Item[] = [];
+  if (left !== undefined) {
+    shared = await firstItems(left.id, at);
+    await markRoot(rootOf(left));
+    metadata["title"] = left.metadata["title"] ?? title;
+    metadata["branch_of"] = rootOf(left);
+    metadata["branch_from"] = left.id;
+    metadata["branch_at"] = String(at);
   }
-  if (currentChat.value === "") {
-    const named = shortened(first.text) || first.attachments[0]?.name || "Untitled";
-    const title = isApart.value ? `${named} (apart)` : named;
-    const chat = await createConversation({ title, model: settings.value.model });
-    if (turns.value[0] !== shown[0]) {
-      // Edited meanwhile: what replaces it makes a chat of its own.
-      await deleteConversation(chat.id);
-      return;
-    }
-    setCurrentChat(chat.id);
-    showFirst(chat);
+  const chat = await createConversation(metadata);
+  if (branchOf(branches.value, key) === undefined) return deleteConversation(chat.id);
+  changeBranch(key, { conversation: chat.id, root: rootOf(chat) });
+  showFirst(chat);
+  if (shared.length > 0) await copyItems(key, chat.id, shared);
+  await storeTurns(key, chat.id);
+}
+
+/** Return a conversation; undefined where it was deleted or has expired. */
+async function found(id: string): Promise<Conversation | undefined> {
+  try {
+    return await getConversation(id);
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 404) return undefined;
+    throw error;
   }
-  const id = currentChat.value;
-  for (const [index, turn] of shown.entries()) {
+}
+
+/** Return the items of the first turns of a conversation. */
+async function firstItems(id: string, turnCount: number): Promise<Item[]> {
+  const items = await listItems(id);
+  const ids = toTurns(items.slice())
+    .slice(0, turnCount)
+    .flatMap(({ itemIds }) => itemIds ?? []);
+  return items.slice(0, ids.length);
+}
+
+/** Copy items into the conversation of a branch, as they are; they have ids of their own there. */
+async function copyItems(key: string, id: string, items: readonly Item[]): Promise<void> {
+  const ids = await appendItems(
+    id,
+    items.map(({ id: _, status, ...item }) => item),
+  );
+  let place = 0;
+  const sizes = toTurns(items).map(({ itemIds }) => itemIds?.length ?? 0);
+  const marked = turnsOf(key)?.map((turn, index) => {
+    const size = sizes[index] ?? 0;
+    place += size;
+    return size === 0 ? turn : { ...turn, itemIds: ids.slice(place - size, place) };
+  });
+  if (marked !== undefined) changeBranch(key, { turns: marked });
+}
+
+/** Note at the conversation with which a chat began that others belong to it. */
+async function markRoot(id: string): Promise<void> {
+  const root = await found(id);
+  if (root === undefined || root.metadata["has_branches"]) return;
+  showFirst(await updateConversation(id, { ...root.metadata, has_branches: "yes" }));
+}
+
+async function storeTurns(key: string, id: string): Promise<void> {
+  for (const [index, turn] of (turnsOf(key) ?? []).entries()) {
     if (turn.role === "assistant" && turn.state === "streaming") break;
     const items = toItems(turn).slice(turn.itemIds?.length ?? 0);
     if (items.length === 0) continue;
     const ids = await appendItems(id, items);
-    if (!markStored(index, turn, ids)) {
-      // Edited meanwhile.
-      await deleteAll(id, ids);
+    if (!markStored(key, index, turn, ids)) {
+      // It has changed meanwhile, and is stored as it is now by the next call.
+      for (const itemId of ids) await deleteItem(id, itemId);
       return;
     }
   }
@@ -127,42 +203,51 @@ export function settled(): Promise<void> {
   return last;
 }
 
-/** Delete the stored items of turns that are left out of a conversation. */
-export function forget(left: readonly Turn[]): void {
-  const ids = left.flatMap(({ itemIds }) => itemIds ?? []);
-  const id = currentChat.value;
-  if (ids.length === 0 || id === "") return;
-  ids.forEach((itemId) => seenIds.add(itemId));
-  last = last
-    .then(async () => {
-      // It has been stored apart: the items are another tab's too.
-      if (currentChat.value !== id) return;
-      await deleteAll(id, ids);
-      tabs.postMessage(id);
-    })
-    .catch((error: unknown) => {
-      saveProblem.value = error;
-    });
-}
-
-async function deleteAll(id: string, itemIds: readonly string[]): Promise<void> {
-  for (const itemId of itemIds) await deleteItem(id, itemId);
-}
-
-/** Show a stored chat. */
+/** Show a stored chat, by the conversation of one of its branches. */
 export async function openChat(id: string, signal: AbortSignal): Promise<void> {
   await ended();
   await settled();
-  const [chat, items] = await Promise.all([getConversation(id, signal), listItems(id, signal)]);
-  const opened = toTurns(items);
-  await nameAttachments(opened, signal);
+  const [chat, opened] = await Promise.all([getConversation(id, signal), load(id, signal)]);
+  const all = await branchesOf(chat);
   if (signal.aborted) return;
-  setCurrentChat(id);
-  setTurns(opened);
+  showBranches(all.map((one) => toBranch(one, all)), id, opened);
   saveProblem.value = undefined;
   isApart.value = false;
   const model = chat.metadata["model"];
   if (model) change({ model });
+}
+
+/** Return a branch, whose key is the id of its conversation. */
+function toBranch(chat: Conversation, all: readonly Conversation[]): Branch {
+  const { id, metadata } = chat;
+  const from = metadata["branch_from"] ?? "";
+  const at = Number(metadata["branch_at"]);
+  const hasParent = Number.isSafeInteger(at) && at >= 0 && all.some((one) => one.id === from);
+  return {
+    key: id,
+    conversation: id,
+    root: rootOf(chat),
+    parent: hasParent ? from : "",
+    at: hasParent ? at : 0,
+    model: metadata["model"] ?? "",
+  };
+}
+
+/** Show another branch of the chat. */
+export async function switchTo(key: string): Promise<void> {
+  await ended();
+  const branch = branchOf(branches.value, key);
+  if (branch === undefined || key === shownBranch.value) return;
+  const { conversation, model } = branch;
+  const shown = branch.turns ?? (await load(conversation, new AbortController().signal));
+  showBranches(loadedBranches(), key, shown);
+  if (model) change({ model });
+}
+
+async function load(id: string, signal: AbortSignal): Promise<Turn[]> {
+  const opened = toTurns(await listItems(id, signal));
+  await nameAttachments(opened, signal);
+  return opened;
 }
 
 /** Name the attachments, of which only ids are stored, as their files are named. */

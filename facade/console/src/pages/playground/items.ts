@@ -57,6 +57,7 @@ function blockItem(block: Block): Item[] {
       const { id, name } = block;
       return [{ type: "function_call", call_id: id, name, arguments: block.arguments || "{}" }];
     }
+    case "image":
     case "other":
       return [];
   }
@@ -134,6 +135,11 @@ export function toBlocks(item: Item): Block[] {
           arguments: String(item["arguments"] ?? ""),
         },
       ];
+    case "image_generation_call": {
+      const { result, output_format: format } = item;
+      if (typeof result !== "string" || result === "") return [{ type: "other", json: item }];
+      return [{ type: "image", address: `data:image/${String(format ?? "png")};base64,${result}` }];
+    }
     default:
       return [{ type: "other", json: item }];
   }

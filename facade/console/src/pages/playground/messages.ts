@@ -97,6 +97,8 @@ function toPart(block: Block): unknown[] {
         : [];
     case "call":
       return [{ type: "tool_use", id: block.id, name: block.name, input: argumentsOf(block) }];
+    case "image":
+      return [];
     case "other":
       return [block.json];
   }

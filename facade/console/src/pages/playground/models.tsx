@@ -1,9 +1,11 @@
 // Which model answers, in which dialect.
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useId, useRef, useState } from "preact/hooks";
 
 import { json } from "../../api/client";
 import { Failure } from "../../parts/failure";
 import { useLoaded } from "../../parts/loading";
+import { words } from "../../words";
+import { MAX_MODELS } from "./comparison";
 import type { DialectName } from "./settings";
 import { change, settings } from "./store";
 
@@ -44,11 +46,23 @@ export function ModelChoice() {
     const first = data && firstChoice(data);
     if (settings.value.model === "" && !isTouched.current && first) change({ model: first.id });
   }, [data]);
-  const { model, dialect } = settings.value;
+  const { model, others, dialect } = settings.value;
   const chosen = data?.find(({ id }) => id === model);
+  const text = words.chat.comparison;
+
+  function setOther(index: number, name: string): void {
+    change({ others: others.map((other, place) => (place === index ? name : other)) });
+  }
+
   return (
     <div class="model-choice">
-      <ModelField models={data ?? []} onTouch={() => (isTouched.current = true)} />
+      <ModelField
+        label="Model"
+        model={model}
+        models={data ?? []}
+        onChange={(name) => change({ model: name })}
+        onTouch={() => (isTouched.current = true)}
+      />
       <label>
         API
         <select
@@ -60,15 +74,56 @@ export function ModelChoice() {
           <option value="responses">Responses</option>
         </select>
       </label>
-      <p class="hint">{chosen ? described(chosen) : data && advice(data, model)}</p>
+      {others.map((other, index) => (
+        <div key={index} class="other-model">
+          <ModelField
+            label={text.model(index + 2)}
+            model={other}
+            models={data ?? []}
+            onChange={(name) => setOther(index, name)}
+          />
+          <button
+            type="button"
+            class="quiet"
+            onClick={() => change({ others: others.filter((_, place) => place !== index) })}
+          >
+            {text.remove}
+            <span class="visually-hidden"> {text.model(index + 2)}</span>
+          </button>
+        </div>
+      ))}
+      <p class="hint" hidden={others.length > 0}>
+        {chosen ? described(chosen) : data && advice(data, model)}
+      </p>
+      {others.length < MAX_MODELS - 1 && (
+        <button
+          type="button"
+          class="quiet small add-model"
+          onClick={() => change({ others: [...others, ""] })}
+        >
+          {text.add}
+        </button>
+      )}
       <Failure error={error} />
     </div>
   );
 }
 
 /** A field for any name, with the models that match it below. */
-function ModelField({ models, onTouch }: { models: readonly Model[]; onTouch: () => void }) {
-  const { model } = settings.value;
+function ModelField({
+  label,
+  model,
+  models,
+  onChange,
+  onTouch,
+}: {
+  label: string;
+  model: string;
+  models: readonly Model[];
+  onChange: (model: string) => void;
+  onTouch?: () => void;
+}) {
+  const listId = useId();
   const [isOpen, setOpen] = useState(false);
   // All models are listed until a name is typed.
   const [query, setQuery] = useState("");
@@ -80,14 +135,14 @@ function ModelField({ models, onTouch }: { models: readonly Model[]; onTouch: ()
   }, [place]);
 
   function open(): void {
-    onTouch();
+    onTouch?.();
     setQuery("");
     setPlace(-1);
     setOpen(true);
   }
 
   function choose(id: string): void {
-    change({ model: id });
+    onChange(id);
     setOpen(false);
   }
 
@@ -105,13 +160,13 @@ function ModelField({ models, onTouch }: { models: readonly Model[]; onTouch: ()
   return (
     <div class="model-field">
       <label>
-        Model
+        {label}
         <input
           role="combobox"
           aria-expanded={shown.length > 0}
-          aria-controls="models"
+          aria-controls={listId}
           aria-autocomplete="list"
-          aria-activedescendant={shown[place] && `model-${place}`}
+          aria-activedescendant={shown[place] && `${listId}-${place}`}
           autocomplete="off"
           spellcheck={false}
           value={model}
@@ -122,7 +177,7 @@ function ModelField({ models, onTouch }: { models: readonly Model[]; onTouch: ()
           onBlur={() => setOpen(false)}
           onInput={(event) => {
             const { value } = event.currentTarget;
-            change({ model: value });
+            onChange(value);
             setQuery(value);
             setPlace(-1);
             setOpen(true);
@@ -130,11 +185,11 @@ function ModelField({ models, onTouch }: { models: readonly Model[]; onTouch: ()
           onKeyDown={onKeyDown}
         />
       </label>
-      <ul ref={list} id="models" role="listbox" aria-label="Models" hidden={shown.length === 0}>
+      <ul ref={list} id={listId} role="listbox" aria-label="Models" hidden={shown.length === 0}>
         {shown.map((one, index) => (
           <li
             key={one.id}
-            id={`model-${index}`}
+            id={`${listId}-${index}`}
             role="option"
             aria-selected={index === place || (place < 0 && one.id === model)}
             // The field keeps the focus, which would close the list before the click.

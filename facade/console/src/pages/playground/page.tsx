@@ -1,36 +1,68 @@
 // The playground: a conversation with any model.
 import { useLocation } from "preact-iso";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
-import { chats, currentChat, setCurrentChat, titleOf } from "../../chats/chats";
+import { currentChat, currentRoot, latestChats, rootOf, titleOf } from "../../chats/chats";
 import { Empty } from "../../parts/empty";
 import { Failure } from "../../parts/failure";
 import { useTitle } from "../../parts/title";
+import { words } from "../../words";
+import { type Branch, ownerOf, versionsOf } from "./branches";
+import {
+  askedModels,
+  compare,
+  keepAnswers,
+  leave,
+  mustChoose,
+  shownComparison,
+} from "./comparison";
+import { ComparisonView } from "./comparison_view";
 import { Composer } from "./composer";
 import { type Turn, isWaiting } from "./conversation";
 import { useFollowing } from "./following";
-import { forget, isApart, openChat, saveProblem, settled, store } from "./history";
+import { isApart, openChat, saveProblem, settled, store, switchTo } from "./history";
 import { ModelChoice } from "./models";
 import { ended, isRunning, resume, run } from "./run";
 import { SettingError } from "./settings";
 import { SettingsForm } from "./settings_form";
-import { message, setLast, setMessage, setTurns, settings, turns, turnsBefore } from "./store";
-import { TurnView } from "./turn_view";
+import {
+  branches,
+  leaveEdit,
+  loadedBranches,
+  message,
+  setLast,
+  setMessage,
+  settings,
+  showBranches,
+  showNewChat,
+  shownBranch,
+  turns,
+  turnsBefore,
+} from "./store";
+import { TurnView, type Versions } from "./turn_view";
 
 /** A conversation that was put away by a new one. */
 interface Cleared {
   turns: readonly Turn[];
-  chat: string;
+  branches: readonly Branch[];
+  shown: string;
 }
 
 export default function Playground() {
   const [problem, setProblem] = useState<unknown>();
   const [cleared, setCleared] = useState<Cleared>();
+  // Until another chat is shown nothing is sent, so that nothing goes to the wrong one.
+  const [isLeaving, setLeaving] = useState(false);
   const opening = useOpening(startNew);
-  useFollowing(turns.value);
-  useEffect(() => void resume(), []);
+  const comparison = shownComparison();
+  useFollowing(comparison ?? turns.value);
+  useEffect(() => {
+    void resume();
+    if (!isRunning.value) keepAnswers();
+  }, []);
   const { edited } = message.value;
-  const chat = chats.value?.find(({ id }) => id === currentChat.value);
+  useFocusAfterEdit(edited);
+  const chat = latestChats.value?.find((one) => rootOf(one) === currentRoot.value);
   useTitle(chat === undefined ? "Playground" : titleOf(chat));
 
   /** Send a conversation; return whether it was sent. */
@@ -40,35 +72,37 @@ export default function Playground() {
       setProblem(new SettingError("Choose a model first."));
       return false;
     }
+    const models = askedModels();
     // It fails before its first pause where a setting cannot be sent.
     const before = turns.value;
-    run(now).catch((error: unknown) => {
+    const sending = models.length > 1 ? compare(now, models) : run(now);
+    sending.catch((error: unknown) => {
       if (!(error instanceof SettingError)) throw error;
       setProblem(error);
     });
     const isSent = turns.value !== before;
     if (isSent) {
       setCleared(undefined);
-      forget(before.filter((turn) => !now.includes(turn)));
+      if (models.length === 1) leave();
     }
     return isSent;
   }
 
   async function startNew(): Promise<void> {
+    setLeaving(true);
     await ended();
     await settled();
+    setLeaving(false);
     if (turns.value.length === 0) return;
-    setCleared({ turns: turns.value, chat: currentChat.value });
-    setTurns([]);
-    setCurrentChat("");
+    setCleared({ turns: turns.value, branches: loadedBranches(), shown: shownBranch.value });
+    showNewChat();
     isApart.value = false;
     if (message.value.edited !== undefined) setMessage({ ...message.value, edited: undefined });
   }
 
   function undo(): void {
     if (cleared === undefined) return;
-    setCurrentChat(cleared.chat);
-    setTurns(cleared.turns);
+    showBranches(cleared.branches, cleared.shown, cleared.turns);
     setCleared(undefined);
   }
 
@@ -96,6 +130,40 @@ export default function Playground() {
     if (isWaiting(turns.value)) store();
     else answer(turns.value);
   }
+
+  function versions(index: number): Versions {
+    const all = versionsOf(branches.value, shownBranch.value, index);
+    const owner = ownerOf(branches.value, shownBranch.value, index);
+    return { number: all.findIndex(({ key }) => key === owner.key) + 1, count: all.length };
+  }
+
+  function showVersion(index: number, number: number): void {
+    const branch = versionsOf(branches.value, shownBranch.value, index)[number - 1];
+    if (branch === undefined) return;
+    if (edited !== undefined) leaveEdit();
+    setProblem(undefined);
+    switchTo(branch.key).catch(setProblem);
+  }
+
+  function waitsFor(): string {
+    if (edited !== undefined) return "";
+    if (mustChoose()) return words.chat.comparison.hint;
+    return isWaiting(turns.value) ? words.chat.tools.waiting : "";
+  }
+
+  const shownTurns = turns.value.slice(0, comparison?.at);
+  // A message is edited where it is.
+  const isInPlace = edited !== undefined && edited < shownTurns.length;
+  const composer = (
+    <Composer
+      waitsFor={waitsFor()}
+      isBlocked={isLeaving || opening.isLoading}
+      onSend={(turn) => answer([...turnsBefore(), turn])}
+      onEditLast={() => {
+        if (!isRunning.value) edit(turns.value.findLastIndex(({ role }) => role === "user"));
+      }}
+    />
+  );
 
   return (
     <div class="playground">
@@ -131,17 +199,32 @@ export default function Playground() {
             )}
           </Empty>
         )}
-        {turns.value.map((turn, index) => (
-          <TurnView
-            key={index}
-            turn={turn}
-            isLast={index === turns.value.length - 1}
+        {shownTurns.map((turn, index) =>
+          isInPlace && index === edited ? (
+            <div key="edit" class="turn-edit">
+              {composer}
+            </div>
+          ) : (
+            <TurnView
+              key={index}
+              turn={turn}
+              versions={versions(index)}
+              isLast={index === turns.value.length - 1}
+              isBusy={isRunning.value}
+              onEdit={() => edit(index)}
+              onRegenerate={() => answer(turns.value.slice(0, index))}
+              onResult={giveResult}
+              onVersion={(number) => showVersion(index, number)}
+            />
+          ),
+        )}
+        {comparison && (
+          <ComparisonView
+            comparison={comparison}
             isBusy={isRunning.value}
-            onEdit={() => edit(index)}
-            onRegenerate={() => answer(turns.value.slice(0, index))}
-            onResult={giveResult}
+            onRepeat={() => answer(turns.value.slice(0, comparison.at))}
           />
-        ))}
+        )}
       </section>
       {opening.isLoading && isRunning.value && (
         <p class="hint">The chat opens when this answer is complete.</p>
@@ -161,16 +244,21 @@ export default function Playground() {
             Another tab went on with this chat, so this one is kept as a chat of its own.
           </p>
         )}
-        <Composer
-          isWaiting={edited === undefined && isWaiting(turns.value)}
-          onSend={(turn) => answer([...turnsBefore(), turn])}
-          onEditLast={() => {
-            if (!isRunning.value) edit(turns.value.findLastIndex(({ role }) => role === "user"));
-          }}
-        />
+        {!isInPlace && composer}
       </div>
     </div>
   );
+}
+
+/** After an edit, go on in the field at the foot. */
+function useFocusAfterEdit(edited: number | undefined): void {
+  const wasEditing = useRef(false);
+  useLayoutEffect(() => {
+    if (wasEditing.current && edited === undefined) {
+      document.querySelector<HTMLElement>(".composer-place textarea")?.focus();
+    }
+    wasEditing.current = edited !== undefined;
+  }, [edited]);
 }
 
 /** Show the chat that the address names: `?chat=ID`, or `?chat=new` for a new one. */
@@ -195,7 +283,10 @@ function useOpening(startNew: () => Promise<void>): { isLoading: boolean; error:
         if (!controller.signal.aborted) setState({ isLoading: false, error });
       },
     );
-    return () => controller.abort();
+    return () => {
+      controller.abort();
+      setState({ isLoading: false, error: undefined });
+    };
   }, [id]);
   return state;
 }

@@ -9,20 +9,31 @@ import type { AssistantTurn, Attempt, Facts, Fault, Turn } from "./conversation"
 import type { Dialect } from "./dialect";
 import { DIALECTS } from "./dialects";
 import { store } from "./history";
-import { isObject } from "./settings";
-import { setLast, setTurns, settings, turns } from "./store";
+import { type Settings, isObject } from "./settings";
+import {
+  changeBranch,
+  loadedBranches,
+  newBranch,
+  setLast,
+  setTurns,
+  settings,
+  showBranches,
+  shownBranch,
+  turns,
+  withoutItems,
+} from "./store";
 
 // Milliseconds between two looks of an answer that grows: each renders its Markdown again.
 const SHOWN_EVERY_MS = 50;
 
-let running: AbortController | undefined;
+const running = new Set<AbortController>();
 
-/** Whether an answer is being written. */
+/** Whether answers are being written. */
 export const isRunning = signal(false);
 
-/** Abort the answer that is being written; the gateway cancels it at the provider. */
+/** Abort the answers that are being written; the gateway cancels them at their providers. */
 export function stop(): void {
-  running?.abort();
+  for (const controller of running) controller.abort();
 }
 
 /** Wait until no answer is being written. */
@@ -38,16 +49,69 @@ onForget(stop);
 
 /** Send a conversation, and add the answer as it comes; throws SettingError before anything is sent. */
 export async function run(conversation: readonly Turn[]): Promise<void> {
-  const dialect = DIALECTS[settings.value.dialect];
-  const json = { ...dialect.body(settings.value, conversation), ...dialect.streamed };
-  const facts: Facts = { model: settings.value.model };
-  const turn: AssistantTurn = { role: "assistant", blocks: [], facts, state: "streaming" };
-  setTurns([...conversation, turn]);
+  const request = requestOf(settings.value, conversation);
+  const turn = newAnswer(settings.value.model);
+  setTurns([...place(conversation, settings.value.model), copyOf(turn)]);
   store();
+  await whileRunning(async () => {
+    if (!(await follow(request.dialect, turn, request.begin, setLast))) return;
+    setLast({ ...turn });
+    store();
+  });
+}
+
+/** A request that is sent when `begin` is called. */
+export interface Request {
+  dialect: Dialect;
+  begin: (signal: AbortSignal) => Promise<Response>;
+}
+
+/** Return a request; throws SettingError. */
+export function requestOf(asked: Settings, conversation: readonly Turn[]): Request {
+  const dialect = DIALECTS[asked.dialect];
+  const json = { ...dialect.body(asked, conversation), ...dialect.streamed };
   const headers: Record<string, string> = { "compat-version": "2023-06-01" };
-  await follow(dialect, turn, (signal) =>
-    send(dialect.path, { method: "POST", json, headers, signal }),
-  );
+  const begin = (signal: AbortSignal): Promise<Response> =>
+    send(dialect.path, { method: "POST", json, headers, signal });
+  return { dialect, begin };
+}
+
+export function newAnswer(model: string): AssistantTurn {
+  return { role: "assistant", blocks: [], facts: { model }, state: "streaming" };
+}
+
+/** Return an answer as it is now: it changes while it comes, and what is shown and stored does not. */
+export function copyOf(turn: AssistantTurn): AssistantTurn {
+  return { ...turn, blocks: turn.blocks.map((block) => ({ ...block })) };
+}
+
+/** Do something during which answers are being written. */
+export async function whileRunning(work: () => Promise<void>): Promise<void> {
+  isRunning.value = true;
+  try {
+    await work();
+  } finally {
+    isRunning.value = false;
+  }
+}
+
+/**
+ * Return the turns of a conversation as those of the branch that is shown.
+ *
+ * Where it replaces turns with content, a new branch is shown first, and they stay in theirs.
+ */
+export function place(conversation: readonly Turn[], model: string): readonly Turn[] {
+  const before = turns.value;
+  const at = before.findIndex((turn, index) => conversation[index] !== turn);
+  const replaced = at < 0 ? [] : before.slice(at);
+  if (!replaced.some((turn) => turn.role === "user" || turn.blocks.length > 0)) {
+    changeBranch(shownBranch.value, { model });
+    return conversation;
+  }
+  const branch = newBranch(at, model);
+  const placed = [...withoutItems(conversation.slice(0, at)), ...conversation.slice(at)];
+  showBranches([...loadedBranches(), branch], branch.key, placed);
+  return placed;
 }
 
 /** Go on with an answer in the background that was cut when the page was left. */
@@ -63,28 +127,36 @@ export async function resume(): Promise<void> {
     facts: model === undefined ? {} : { model },
     state: "streaming",
   };
-  setLast(turn);
-  await follow(DIALECTS.responses, turn, (signal) =>
-    send(`${addressOf(responseId)}?stream=true`, { signal }),
-  );
+  setLast(copyOf(turn));
+  await whileRunning(async () => {
+    const begin = (signal: AbortSignal): Promise<Response> =>
+      send(`${addressOf(responseId)}?stream=true`, { signal });
+    if (!(await follow(DIALECTS.responses, turn, begin, setLast))) return;
+    setLast({ ...turn });
+    store();
+  });
 }
 
 const addressOf = (responseId: string): string =>
   `/v1/responses/${encodeURIComponent(responseId)}`;
 
-/** Show an answer as it comes, up to its end. */
-async function follow(
+/**
+ * Show an answer as it comes, up to its end; return whether it is to be kept.
+ *
+ * Nothing is kept of an answer that ended by the sign-out, also where somebody else came after.
+ */
+export async function follow(
   dialect: Dialect,
   turn: AssistantTurn,
   begin: (signal: AbortSignal) => Promise<Response>,
-): Promise<void> {
+  show: (turn: AssistantTurn) => void,
+): Promise<boolean> {
   const controller = new AbortController();
   const asker = userId.value;
-  running = controller;
-  isRunning.value = true;
+  running.add(controller);
   const began = performance.now();
   try {
-    await stream(dialect, turn, () => begin(controller.signal), began);
+    await stream(dialect, turn, () => begin(controller.signal), began, show);
     turn.state = "done";
   } catch (error) {
     if (controller.signal.aborted) {
@@ -95,14 +167,10 @@ async function follow(
       turn.fault = toFault(error);
     }
   }
+  running.delete(controller);
   turn.facts.totalMs = performance.now() - began;
   turn.facts.cost ??= await costOf(turn.facts);
-  running = undefined;
-  isRunning.value = false;
-  // Nothing is kept of an answer that ended by the sign-out, also where somebody else came after.
-  if (userId.value !== asker) return;
-  setLast({ ...turn });
-  store();
+  return userId.value === asker;
 }
 
 /** Cancel a response in the background, which goes on without a reader. */
@@ -116,15 +184,16 @@ async function stream(
   turn: AssistantTurn,
   begin: () => Promise<Response>,
   began: number,
+  show: (turn: AssistantTurn) => void,
 ): Promise<void> {
   const response = await begin();
   Object.assign(turn.facts, factsOf(response.headers));
   let shownAt = -SHOWN_EVERY_MS;
   let later: number | undefined;
-  const show = (): void => {
+  const showNow = (): void => {
     later = undefined;
     shownAt = performance.now();
-    setLast({ ...turn, blocks: turn.blocks.map((block) => ({ ...block })) });
+    show(copyOf(turn));
   };
   try {
     for await (const { data } of events(response)) {
@@ -142,7 +211,7 @@ async function stream(
         turn.facts.firstMs = performance.now() - began;
       }
       const wait = SHOWN_EVERY_MS - (performance.now() - shownAt);
-      if (later === undefined) later = window.setTimeout(show, Math.max(0, wait));
+      if (later === undefined) later = window.setTimeout(showNow, Math.max(0, wait));
     }
   } finally {
     window.clearTimeout(later);

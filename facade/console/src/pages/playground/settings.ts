@@ -5,6 +5,8 @@ export type DialectName = "chat" | "messages" | "responses";
 export interface Settings {
   dialect: DialectName;
   model: string;
+  /** Further models that are asked the same, to compare their answers. */
+  others: readonly string[];
   system: string;
   // Numbers as they were typed; "" leaves the field out.
   temperature: string;
@@ -35,6 +37,7 @@ export interface Settings {
 export const DEFAULTS: Settings = {
   dialect: "chat",
   model: "",
+  others: [],
   system: "",
   temperature: "",
   topP: "",

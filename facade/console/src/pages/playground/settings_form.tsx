@@ -1,6 +1,7 @@
 // What a request asks for beside its conversation.
 import type { ComponentChildren } from "preact";
 
+import { PresetChoice } from "./presets";
 import type { Settings } from "./settings";
 import { change, settings } from "./store";
 
@@ -15,6 +16,7 @@ export function SettingsForm() {
     <details class="settings">
       <summary>Parameters</summary>
       <div class="fields">
+        <PresetChoice />
         <Text name="system" label="System prompt" rows={3} isWide />
         <Value name="temperature" label="Temperature" />
         <Value name="topP" label="Top p" />

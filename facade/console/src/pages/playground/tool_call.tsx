@@ -1,6 +1,7 @@
 // A call of one of the user's tools, and its result, which the user enters.
 import { useState } from "preact/hooks";
 
+import { words } from "../../words";
 import type { ToolCall } from "./conversation";
 
 export function ToolCallView({
@@ -11,18 +12,22 @@ export function ToolCallView({
   onResult?: (callId: string, result: string) => void;
 }) {
   const [result, setResult] = useState("");
+  const text = words.chat.tools;
+  const hasResult = call.result !== undefined;
   return (
     <section class="tool-call" aria-label={`Call of ${call.name}`}>
-      <p>
-        Calls <code>{call.name}</code>
-      </p>
-      <pre tabIndex={0}>{readable(call.arguments)}</pre>
-      {call.result !== undefined && (
-        <>
-          <p>Result</p>
-          <pre tabIndex={0}>{call.result}</pre>
-        </>
-      )}
+      <details open={!hasResult}>
+        <summary>
+          {hasResult ? text.called : text.calls} <code>{call.name}</code>
+        </summary>
+        <pre tabIndex={0}>{readable(call.arguments)}</pre>
+        {hasResult && (
+          <>
+            <p>{text.result}</p>
+            <pre tabIndex={0}>{call.result}</pre>
+          </>
+        )}
+      </details>
       {call.result === undefined && onResult && (
         <form
           onSubmit={(event) => {
@@ -31,7 +36,7 @@ export function ToolCallView({
           }}
         >
           <label>
-            Result of {call.name}
+            {text.resultOf(call.name)}
             <textarea
               class="code"
               rows={2}
@@ -39,7 +44,7 @@ export function ToolCallView({
               onInput={(event) => setResult(event.currentTarget.value)}
             />
           </label>
-          <button>Return the result</button>
+          <button>{text.giveResult}</button>
         </form>
       )}
     </section>

@@ -2,48 +2,70 @@
 import { memo } from "preact/compat";
 
 import { CopyButton } from "../../parts/copy";
+import { safeAddress } from "../../parts/links";
 import { Markdown } from "../../parts/markdown";
+import { words } from "../../words";
 import { Attachments } from "./attachments";
 import type { AssistantTurn, Block, Turn, UserTurn } from "./conversation";
 import { FactLine, FaultView } from "./facts";
 import { ToolCallView } from "./tool_call";
+import { VersionSwitch } from "./version_switch";
 
-// Longer answers are rendered as Markdown once they are complete.
-const MAX_LIVE = 30_000;
+/** Which of the versions of a turn is shown. */
+export interface Versions {
+  /** From 1 on. */
+  number: number;
+  count: number;
+}
 
 interface Actions {
   onEdit: () => void;
   onRegenerate: () => void;
   onResult: (callId: string, result: string) => void;
+  onVersion: (number: number) => void;
+}
+
+interface Shown {
+  versions: Versions;
+  isLast: boolean;
+  isBusy: boolean;
 }
 
 export const TurnView = memo(
-  function TurnView(props: { turn: Turn; isLast: boolean; isBusy: boolean } & Actions) {
+  function TurnView(props: { turn: Turn } & Shown & Actions) {
     return props.turn.role === "user" ? (
-      <UserView turn={props.turn} isBusy={props.isBusy} onEdit={props.onEdit} />
+      <UserView {...props} turn={props.turn} />
     ) : (
       <AnswerView {...props} turn={props.turn} />
     );
   },
   // What the actions do depends on the place of the turn alone.
   (before, now) =>
-    before.turn === now.turn && before.isLast === now.isLast && before.isBusy === now.isBusy,
+    before.turn === now.turn &&
+    before.isLast === now.isLast &&
+    before.isBusy === now.isBusy &&
+    before.versions.number === now.versions.number &&
+    before.versions.count === now.versions.count,
 );
 
 function UserView({
   turn,
+  versions,
   isBusy,
   onEdit,
-}: {
-  turn: UserTurn;
-  isBusy: boolean;
-  onEdit: () => void;
-}) {
+  onVersion,
+}: { turn: UserTurn } & Shown & Actions) {
   return (
     <article class="turn user" aria-label="You">
       <p class="said">{turn.text}</p>
       <Attachments list={turn.attachments} />
       <div class="turn-actions">
+        <Switch
+          name={words.chat.versions.message}
+          versions={versions}
+          isBusy={isBusy}
+          onVersion={onVersion}
+        />
         <button type="button" class="quiet small" disabled={isBusy} onClick={onEdit}>
           Edit
         </button>
@@ -54,35 +76,26 @@ function UserView({
 
 function AnswerView({
   turn,
+  versions,
   isLast,
   isBusy,
   onRegenerate,
   onResult,
-}: { turn: AssistantTurn; isLast: boolean; isBusy: boolean } & Omit<Actions, "onEdit">) {
+  onVersion,
+}: { turn: AssistantTurn } & Shown & Actions) {
   const isLive = turn.state === "streaming";
-  const text = turn.blocks
-    .map((block) => (block.type === "text" ? block.text : ""))
-    .filter(Boolean)
-    .join("\n\n");
+  const text = textOf(turn);
   return (
     <article class="turn" aria-label="Answer" aria-busy={isLive}>
-      {turn.blocks.map((block, index) => (
-        <BlockView
-          key={index}
-          block={block}
-          isLive={isLive}
-          onResult={isLast && turn.state === "done" ? onResult : undefined}
-        />
-      ))}
-      {isLive && turn.blocks.length === 0 && <p class="hint">Waiting for the first token…</p>}
-      {turn.state === "stopped" && <p class="hint">You stopped this answer.</p>}
-      {turn.state === "cut" && (
-        <p class="hint">This answer was cut off when the page was left.</p>
-      )}
-      {turn.fault && <FaultView fault={turn.fault} />}
-      <FactLine facts={turn.facts} />
+      <AnswerBody turn={turn} onResult={isLast && turn.state === "done" ? onResult : undefined} />
       {!isLive && (
         <div class="turn-actions">
+          <Switch
+            name={words.chat.versions.answer}
+            versions={versions}
+            isBusy={isBusy}
+            onVersion={onVersion}
+          />
           {text && <CopyButton text={text} label="Copy" name="the answer" />}
           {isLast && !isBusy && (
             <button type="button" class="quiet small" onClick={onRegenerate}>
@@ -92,6 +105,48 @@ function AnswerView({
         </div>
       )}
     </article>
+  );
+}
+
+function Switch({
+  name,
+  versions: { number, count },
+  isBusy,
+  onVersion,
+}: { name: string; versions: Versions } & Pick<Shown, "isBusy"> & Pick<Actions, "onVersion">) {
+  if (count < 2) return null;
+  return <VersionSwitch name={name} number={number} count={count} isBusy={isBusy} onShow={onVersion} />;
+}
+
+function textOf(turn: AssistantTurn): string {
+  return turn.blocks
+    .map((block) => (block.type === "text" ? block.text : ""))
+    .filter(Boolean)
+    .join("\n\n");
+}
+
+/** What an answer consists of, and how it came about. */
+export function AnswerBody({
+  turn,
+  onResult,
+}: {
+  turn: AssistantTurn;
+  onResult?: Actions["onResult"];
+}) {
+  const isLive = turn.state === "streaming";
+  return (
+    <>
+      {turn.blocks.map((block, index) => (
+        <BlockView key={index} block={block} isLive={isLive} onResult={onResult} />
+      ))}
+      {isLive && turn.blocks.length === 0 && <p class="hint">Waiting for the first token…</p>}
+      {turn.state === "stopped" && <p class="hint">You stopped this answer.</p>}
+      {turn.state === "cut" && (
+        <p class="hint">This answer was cut off when the page was left.</p>
+      )}
+      {turn.fault && <FaultView fault={turn.fault} />}
+      <FactLine facts={turn.facts} />
+    </>
   );
 }
 
@@ -106,11 +161,7 @@ function BlockView({
 }) {
   switch (block.type) {
     case "text":
-      return isLive && block.text.length > MAX_LIVE ? (
-        <p class="said">{block.text}</p>
-      ) : (
-        <Markdown text={block.text} />
-      );
+      return <Markdown text={block.text} isLive={isLive} />;
     case "thinking":
       return (
         <details class="thinking">
@@ -120,9 +171,33 @@ function BlockView({
       );
     case "call":
       return <ToolCallView call={block} onResult={onResult} />;
+    case "image":
+      return <ImageView address={block.address} />;
     case "other":
       return <OtherBlock json={block.json} />;
   }
+}
+
+/** Shows an image that came with the answer; others are links, as loading them tells their sites. */
+function ImageView({ address }: { address: string }) {
+  const text = words.chat.images;
+  if (address === "") return <p class="hint">{text.gone}</p>;
+  if (!/^data:image\/(png|jpeg|gif|webp);base64,/.test(address)) {
+    const href = safeAddress(address);
+    return href === undefined ? null : (
+      <a href={href} target="_blank" rel="noopener noreferrer">
+        {text.elsewhere}
+      </a>
+    );
+  }
+  return (
+    <figure class="made-image">
+      <img src={address} alt={text.alt} />
+      <a href={address} download={text.file}>
+        {text.save}
+      </a>
+    </figure>
+  );
 }
 
 function OtherBlock({ json }: { json: Record<string, unknown> }) {

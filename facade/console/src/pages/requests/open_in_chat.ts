@@ -1,10 +1,9 @@
 // A logged request as a conversation of the playground.
-import { setCurrentChat } from "../../chats/chats";
 import type { AssistantTurn, Block, Turn, UserTurn } from "../playground/conversation";
 import { settled } from "../playground/history";
 import { ended } from "../playground/run";
 import { DEFAULTS, type DialectName, type Settings } from "../playground/settings";
-import { EMPTY, change, setMessage, setTurns } from "../playground/store";
+import { EMPTY, change, setMessage, showNewChat } from "../playground/store";
 import { parsed } from "./bodies";
 import type { RequestDetails } from "./log";
 
@@ -39,9 +38,8 @@ export function readChat(request: RequestDetails): LoggedChat | undefined {
 export async function openInChat(chat: LoggedChat): Promise<void> {
   await ended();
   await settled();
-  setCurrentChat("");
   change({ ...DEFAULTS, ...chat.settings });
-  setTurns(chat.turns);
+  showNewChat(chat.turns);
   setMessage({ ...EMPTY, text: chat.text });
 }
 
