@@ -57,7 +57,13 @@ class ProviderStates(providers_pb2_grpc.ProviderAdminServiceServicer):
             self._clock.now_ms(),
         )
         return providers_pb2.ListProvidersResponse(
-            providers=providers, workers=len(seen), window_s=WINDOW_S
+            providers=providers,
+            workers=len(seen),
+            window_s=WINDOW_S,
+            fallbacks=[
+                providers_pb2.ModelFallbacks(name=name, fallbacks=fallbacks)
+                for name, fallbacks in models.configured_fallbacks()
+            ],
         )
 
     async def TestProvider(

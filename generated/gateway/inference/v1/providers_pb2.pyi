@@ -222,6 +222,7 @@ class ListProvidersResponse(_message.Message):
     PROVIDERS_FIELD_NUMBER: _builtins.int
     WORKERS_FIELD_NUMBER: _builtins.int
     WINDOW_S_FIELD_NUMBER: _builtins.int
+    FALLBACKS_FIELD_NUMBER: _builtins.int
     workers: _builtins.int
     """Number of workers included."""
     window_s: _builtins.int
@@ -230,20 +231,53 @@ class ListProvidersResponse(_message.Message):
     def providers(self) -> _containers.RepeatedCompositeFieldContainer[Global___Provider]:
         """In the order of their names."""
 
+    @_builtins.property
+    def fallbacks(self) -> _containers.RepeatedCompositeFieldContainer[Global___ModelFallbacks]:
+        """The models of the settings that have fallbacks, in the order of the settings."""
+
     def __init__(
         self,
         *,
         providers: _abc.Iterable[Global___Provider] | None = ...,
         workers: _builtins.int = ...,
         window_s: _builtins.int = ...,
+        fallbacks: _abc.Iterable[Global___ModelFallbacks] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["providers", b"providers", "window_s", b"window_s", "workers", b"workers"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["fallbacks", b"fallbacks", "providers", b"providers", "window_s", b"window_s", "workers", b"workers"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ListProvidersResponse: _TypeAlias = ListProvidersResponse  # noqa: Y015
+
+@_typing.final
+class ModelFallbacks(_message.Message):
+    """What may answer in place of a model."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    FALLBACKS_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """Required. The configured name of the model."""
+    @_builtins.property
+    def fallbacks(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The models that are tried after it, in order; at least one."""
+
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        fallbacks: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["fallbacks", b"fallbacks", "name", b"name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ModelFallbacks: _TypeAlias = ModelFallbacks  # noqa: Y015
 
 @_typing.final
 class Provider(_message.Message):
