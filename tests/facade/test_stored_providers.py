@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import logging
+import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -16,8 +17,11 @@ from services.accounts.admin.admin_keys import hash_admin_key, make_admin_key
 from services.accounts.providers.tables import stored_providers
 from services.common.settings import Storage
 from services.common.storage.database import open_engine, writing
+from tests.documents import code_blocks, read
 from tests.facade.deployment_upstream import completion
+from tests.facade.test_administration_docs import curl
 from tests.gateway_in_process import Gateway, running_gateway, serving
+from tests.services.gateway_command import Command
 from tests.waiting import until
 
 ADMIN_KEY = make_admin_key(bytes(32))
@@ -279,3 +283,26 @@ async def test_internal_addresses_are_not_called(tmp_path: Path) -> None:
         assert test["outcome"] == "not_allowed"
         assert connections == []
         await refused_changes_change_nothing(gateway)
+
+
+async def test_the_requests_of_the_page_work(tmp_path: Path) -> None:
+    lines = code_blocks(read("docs/stored-providers.md"), "sh")[1].splitlines()
+    async with gateway_with(tmp_path, FIRST, internal=False) as gateway:
+        answers = [
+            await curl(gateway.http, gateway.url, line.replace("ADMIN_KEY", ADMIN_KEY))
+            for line in (one.replace("gsk_…", "gsk_1") for one in lines)
+        ]
+    assert [one["id"] for one in answers[3]["data"]] == ["acme", "groq"]
+    assert answers[4]["deleted"]
+
+
+def test_the_commands_store_a_provider(tmp_path: Path) -> None:
+    gateway = Command(tmp_path)
+    gateway.config.write_text(f'[stored_providers]\nencryption_keys = "{FIRST}"\n')
+    address = "--kind openai --base-url https://llm.example.com/v1"
+    gateway(f"stored-providers set acme {address}", answers=SECRET)
+    shown = gateway("stored-providers list")[0]
+    assert re.search(r"acme +openai +https://llm.example.com/v1 +active", shown)
+    assert SECRET not in shown
+    gateway("stored-providers delete acme")
+    assert "acme" not in gateway("stored-providers list")[0]

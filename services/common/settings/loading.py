@@ -64,7 +64,7 @@ class Settings(Section):
     )
     stored_providers: StoredProviders = setting(
         StoredProviders(),
-        "providers that administrators add while the gateway runs (docs/providers/stored.md)",
+        "providers that administrators add while the gateway runs (docs/stored-providers.md)",
     )
     models: list[Model] = setting(
         [],

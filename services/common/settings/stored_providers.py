@@ -21,7 +21,7 @@ _MAX_KEYS = 8
 
 
 class StoredProviders(Section):
-    """Providers that administrators add while the gateway runs (docs/providers/stored.md)."""
+    """Providers that administrators add while the gateway runs (docs/stored-providers.md)."""
 
     encryption_keys: SecretStr = setting(
         SecretStr(""),
