@@ -220,9 +220,10 @@ async def test_stored_providers_survive_restarts(tmp_path: Path) -> None:
             assert await chat(gateway, "named/m-1") == (502, "upstream_auth")
             assert {*upstream.used} == {ROTATED}
             assert (await admin(gateway, "PUT", "/stored-providers/named", acme))[0] == 409
-        # The keys are encrypted anew by then.
+        # The keys are encrypted anew by then, also that of the hidden one.
         async with gateway_with(tmp_path, SECOND) as gateway:
-            assert await chat(gateway) == (200, "hello")
+            assert await states_of(gateway) == {**states, "named": "active"}
+            assert await chat(gateway, "named/m-1") == (200, "hello")
         async with gateway_with(tmp_path, "") as gateway:
             assert {*(await states_of(gateway)).values()} == {"locked"}
             assert await chat(gateway) == (404, "model_not_found")

@@ -103,13 +103,14 @@ class StoredProviderRepository:
         return [self._to_proto(row) for row in await self._rows()]
 
     async def usable(self) -> dict[str, Provider]:
-        """Return the providers in use, with their keys, as sections of the settings by name."""
+        """Return the providers that are not locked, as sections of the settings by name.
+
+        Hidden ones are among them: their keys are encrypted anew, too.
+        """
         if not self.can_store:
             return {}
         providers = {}
         for row in await self._rows():
-            if row.name in self._ruling:
-                continue
             key = self._key_of(row)
             if key is None:
                 self._warn(row.name)
@@ -242,8 +243,9 @@ class StoredProviderRepository:
             .values(sealed_key=sealed.content, sealed_by=sealed.by)
         )
         async with writing_alone(self._engine) as connection:
-            await connection.execute(changed)
-        log.info("key of a stored provider encrypted anew", extra={"provider": row.name})
+            is_first = (await connection.execute(changed)).rowcount > 0
+        if is_first:
+            log.info("key of a stored provider encrypted anew", extra={"provider": row.name})
 
     def _warn(self, name: str) -> None:
         if name not in self._warned:
