@@ -31,6 +31,10 @@ class Candidate(NamedTuple):
     base_url: str
     api_key: str
 
+    def __repr__(self) -> str:
+        """Return a text without the key."""
+        return f"Candidate({self.kind!r}, {self.base_url!r})"
+
     def settings(self) -> Provider:
         """Return the provider as a section of the settings."""
         return Provider.model_validate(

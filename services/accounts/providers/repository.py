@@ -52,6 +52,10 @@ class NewProvider(NamedTuple):
     base_url: str = ""
     api_key: str | None = None
 
+    def __repr__(self) -> str:
+        """Return a text without the key."""
+        return f"NewProvider({self.name!r}, {self.kind!r}, {self.base_url!r})"
+
 
 class StoredProviderRepository:
     """Stored providers; every method raises `unavailable` when the database does not answer.
