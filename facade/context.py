@@ -16,6 +16,7 @@ from gateway.accounts.v1 import (
     accounts_pb2_grpc,
     admin_pb2_grpc,
     sessions_pb2_grpc,
+    stored_providers_pb2_grpc,
     usage_pb2_grpc,
 )
 from gateway.articles.v1 import articles_pb2_grpc
@@ -124,6 +125,11 @@ class Context:
     def sessions(self) -> sessions_pb2_grpc.SessionServiceAsyncStub:
         """The stub of the SessionService on the channel."""
         return sessions_pb2_grpc.SessionServiceStub(self.channel)
+
+    @cached_property
+    def stored_providers(self) -> stored_providers_pb2_grpc.StoredProviderServiceAsyncStub:
+        """The stub of the StoredProviderService on the channel."""
+        return stored_providers_pb2_grpc.StoredProviderServiceStub(self.channel)
 
     @cached_property
     def request_log(self) -> requests_pb2_grpc.RequestLogServiceAsyncStub:

@@ -16,12 +16,14 @@ from services.accounts.admin.assembly import admin_authenticator
 from services.accounts.change_watch import ChangeWatch
 from services.accounts.delegated import identify_with
 from services.accounts.limits.webhook import signing_key
+from services.accounts.providers.repository import StoredProviderRepository
 from services.accounts.repository import AccountRepository
 from services.accounts.sign_in.administrators import Administrators
 from services.accounts.sign_in.assembly import SignIns
 from services.batches.execution import Execute, Render
 from services.common import settings as settings_module
 from services.common.clock import Clock
+from services.common.errors import GatewayError
 from services.common.grpc.authentication import CachingAuthenticator, Identify
 from services.common.grpc.delegated_keys import DelegatedKeys
 from services.common.grpc.server import Server
@@ -73,7 +75,10 @@ class Services:
         self._drain_s = drain_s
         self._sign_ins: SignIns | None = None
         self._started = Started()
+        self._stored_providers: StoredProviderRepository | None = None
         self._watching: list[asyncio.Task[None]] = []
+        self._reading: asyncio.Task[None] | None = None
+        self._reading_providers = asyncio.Lock()
 
     @property
     def request_log(self) -> RequestRecorder | None:
@@ -115,6 +120,7 @@ class Services:
             monotonic=clock.monotonic,
         )
         identify_admin = admin_authenticator(settings, database, clock)
+        stored_providers = StoredProviderRepository(database, clock, settings)
 
         # The server. Services call one another over gRPC, like any caller.
         server = Server(
@@ -155,8 +161,11 @@ class Services:
             for_blobs,
             telemetry,
             services._pool,
+            stored_providers,
+            services._read_providers,
         )
         services._sign_ins = sign_ins
+        services._stored_providers = stored_providers
         started = services._started
         start_limits(shared, started)
         for name, start in STARTS.items():
@@ -175,7 +184,14 @@ class Services:
             CollectorRegistry(),
             services._report_database,
         )
-        changes = ChangeWatch(database, clock, identify, identify_admin)
+        changes = ChangeWatch(
+            database,
+            clock,
+            identify,
+            identify_admin,
+            lambda: stored_providers.can_store,
+            services._read_providers,
+        )
         services._watching = [
             asyncio.create_task(local.watch()),
             asyncio.create_task(watch.run()),
@@ -193,8 +209,10 @@ class Services:
         try:
             settings = settings_module.load()
             started = self._started
-            # The first two may still reject the settings.
+            # The first ones may still reject the settings.
             signing_key(settings.budgets)
+            if self._stored_providers is not None:
+                self._stored_providers.configure(settings)
             for service in (
                 *(started.administration, started.budgets),
                 *(started.inference, started.memory),
@@ -205,6 +223,26 @@ class Services:
             log.error("settings not reloaded", extra={"error": str(error)})
             return
         log.info("settings reloaded")
+        self._reading = asyncio.create_task(self._read_again())
+
+    async def _read_again(self) -> None:
+        """Read the stored providers by the reloaded settings."""
+        try:
+            await self._read_providers()
+        except GatewayError as error:
+            log.error("stored providers could not be read", extra={"error": error.message})
+
+    async def _read_providers(self) -> None:
+        """Read the stored providers, and apply them to this process.
+
+        Raises:
+            GatewayError: unavailable, when the database does not answer.
+        """
+        if self._started.inference is None or self._stored_providers is None:
+            return
+        # One after the other: an earlier reading must not replace a later one.
+        async with self._reading_providers:
+            self._started.inference.set_stored(await self._stored_providers.usable())
 
     async def _report_database(self, answers: bool) -> None:
         """Fail readiness while the database does not answer."""
@@ -243,9 +281,10 @@ class Services:
             await started.request_log.settle()
         await self._drain(max(0, deadline - loop.time()))
         cancellation.cancel()
-        for task in self._watching:
+        background = [*self._watching, *([] if self._reading is None else [self._reading])]
+        for task in background:
             task.cancel()
-        await asyncio.gather(*self._watching, return_exceptions=True)
+        await asyncio.gather(*background, return_exceptions=True)
         for service in (
             started.batches,
             started.provider_states,

@@ -27,6 +27,7 @@ from services.commands import (
     memory,
     model_groups,
     running,
+    stored_providers,
     usage,
     users,
 )
@@ -48,6 +49,7 @@ app.add_typer(users.users, name="users")
 app.add_typer(users.teams, name="teams")
 app.add_typer(limits.app, name="limits")
 app.add_typer(model_groups.app, name="model-groups")
+app.add_typer(stored_providers.app, name="stored-providers")
 app.add_typer(admin.app, name="admin-key")
 app.add_typer(admin.audit, name="audit")
 app.add_typer(files.app, name="files")

@@ -21,6 +21,7 @@ from gateway.accounts.v1 import (
     admin_pb2_grpc,
     limits_pb2_grpc,
     sessions_pb2_grpc,
+    stored_providers_pb2_grpc,
     usage_pb2_grpc,
 )
 from gateway.articles.v1 import articles_pb2_grpc
@@ -45,6 +46,8 @@ from services.accounts.limits import servicer as limits
 from services.accounts.limits.assembly import BudgetNotifications
 from services.accounts.limits.leases import LeaseRepository
 from services.accounts.limits.repository import LimitRepository
+from services.accounts.providers import servicer as stored_providers
+from services.accounts.providers.repository import StoredProviderRepository
 from services.accounts.repository import AccountRepository
 from services.accounts.requests import servicer as stored_requests
 from services.accounts.requests.assembly import StoredRequests
@@ -58,6 +61,7 @@ from services.batches import servicer as batches
 from services.batches.assembly import BatchService
 from services.batches.execution import BatchFormats
 from services.batches.provider_calls import NO_PROVIDERS
+from services.common.client_address import TrustedProxies
 from services.common.clock import Clock
 from services.common.grpc.delegated_keys import DelegatedKeys
 from services.common.grpc.server import Server
@@ -123,6 +127,8 @@ class Shared:
         for_blobs: the reserve of free space for blobs.
         telemetry: records spans; None without a collector.
         pool: converts media and documents in processes of their own.
+        stored_providers: the providers that administrators store.
+        read_providers: reads them again, for this process.
     """
 
     settings: Settings
@@ -140,6 +146,8 @@ class Shared:
     for_blobs: DiskReserve
     telemetry: Telemetry | None
     pool: ConversionPool
+    stored_providers: StoredProviderRepository
+    read_providers: Callable[[], Awaitable[None]]
 
 
 @dataclass(slots=True)
@@ -211,6 +219,15 @@ async def _start_accounts(shared: Shared, started: Started) -> None:
         admin_pb2_grpc.add_AdminServiceServicer_to_server,
         started.administration.servicer,
         admin.SERVICE_NAME,
+    )
+    shared.server.add(
+        stored_providers_pb2_grpc.add_StoredProviderServiceServicer_to_server,
+        stored_providers.StoredProviderServicer(
+            shared.stored_providers,
+            shared.read_providers,
+            TrustedProxies(settings.server.trusted_proxies),
+        ),
+        stored_providers.SERVICE_NAME,
     )
 
 
@@ -359,6 +376,7 @@ async def _start_inference(shared: Shared, started: Started) -> None:
         budget=shared.budget,
         admission=started.allowances.admission,
         pool=shared.pool,
+        stored=await shared.stored_providers.usable(),
     )
     engine = started.inference.engine
     limiter = Limiter(
@@ -378,7 +396,9 @@ async def _start_inference(shared: Shared, started: Started) -> None:
         inference.SERVICE_NAME,
     )
     folder = SharedFolder.enter(settings.storage.data_dir)
-    started.provider_states = ProviderStates(engine, folder, clock)
+    started.provider_states = ProviderStates(
+        engine, folder, clock, started.inference.provider_tests(clock)
+    )
     shared.server.add(
         providers_pb2_grpc.add_ProviderAdminServiceServicer_to_server,
         started.provider_states,

@@ -196,7 +196,8 @@ def _is_unknown_setting(span: str) -> bool:
 
 
 def _is_unknown_variable(span: str) -> bool:
-    variables = {*ENVIRONMENT, CONFIG_VARIABLE, *_SHELL_VARIABLES}
+    named = Settings().stored_providers.encryption_keys_env
+    variables = {*ENVIRONMENT, CONFIG_VARIABLE, named, *_SHELL_VARIABLES}
     return any(name not in variables for name in _VARIABLE.findall(span) if not name.endswith("_"))
 
 

@@ -1,6 +1,7 @@
 """Invalidates the caches of one process after changes of keys, users and teams by any process.
 
-A changed model group invalidates all owners of keys.
+A changed model group invalidates all owners of keys. A changed provider has the stored providers
+read again, also in an idle process: their keys may be invalid by the time of its next request.
 
 Each change writes an entry to the audit log in its own transaction. The log is read every few
 seconds while a cache has entries; an idle process reads nothing. Entries about created keys, users
@@ -10,6 +11,7 @@ if the database becomes unavailable. Created admin keys do invalidate the cached
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 
 from sqlalchemy import not_, or_, select
 from sqlalchemy.ext.asyncio import AsyncEngine
@@ -30,7 +32,8 @@ _OVERLAP_MS = 60_000
 _MOST = 1_000
 
 _MAY_BE_KNOWN = or_(
-    audit_log.c.subject_kind == "admin_key", not_(audit_log.c.action.endswith(".create"))
+    audit_log.c.subject_kind.in_(("admin_key", "provider")),
+    not_(audit_log.c.action.endswith(".create")),
 )
 
 log = logging.getLogger(__name__)
@@ -44,6 +47,8 @@ class ChangeWatch:
         clock: the clock.
         callers: the cache of owners of keys.
         admins: the cache of admin keys.
+        has_providers: returns whether providers can be stored.
+        read_providers: reads the stored providers again.
     """
 
     def __init__(
@@ -52,11 +57,15 @@ class ChangeWatch:
         clock: Clock,
         callers: CachingAuthenticator,
         admins: AdminAuthenticator,
+        has_providers: Callable[[], bool],
+        read_providers: Callable[[], Awaitable[None]],
     ) -> None:
         self._engine = engine
         self._clock = clock
         self._callers = callers
         self._admins = admins
+        self._has_providers = has_providers
+        self._read_providers = read_providers
         self._read_at_ms = clock.now_ms()
         self._seen: frozenset[str] = frozenset()
 
@@ -65,7 +74,8 @@ class ChangeWatch:
         while True:
             await asyncio.sleep(EVERY_S)
             try:
-                if self._callers.is_in_use or self._admins.is_in_use:
+                is_cached = self._callers.is_in_use or self._admins.is_in_use
+                if is_cached or self._has_providers():
                     await self.check()
             except GatewayError as error:
                 # The changes are read when the database answers again.
@@ -91,6 +101,9 @@ class ChangeWatch:
         ]
         if any(subject.kind == "admin_key" for subject in new):
             self._admins.forget()
+        if len(rows) == _MOST or any(subject.kind == "provider" for subject in new):
+            # If it fails, the entries are read again.
+            await self._read_providers()
         has_group = any(subject.kind == "model_group" for subject in new)
         if has_group or len(rows) == _MOST:
             self._callers.forget_all()

@@ -6,6 +6,7 @@ import logging
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Self
 
 from prometheus_client import CollectorRegistry
@@ -39,7 +40,9 @@ from services.inference.metrics import InferenceMetrics
 from services.inference.models import abilities, discovery
 from services.inference.models.routing import Models
 from services.inference.pricing.costs import Costs
+from services.inference.provider_states.testing import ProviderTests
 from services.inference.providers import embedded, registry, sandbox
+from services.inference.providers.address_guard import AddressGuard
 from services.inference.providers.credentials.authorizers import Authorizers
 from services.inference.request.thinking import Signer
 from services.inference.response_cache.cached_answers import CachedAnswers
@@ -71,6 +74,7 @@ _LEARN_ALL_EVERY_ROUNDS = 20
 CONVERSIONS = "conversions"
 # Name of the folder of cached answers, and of the lease of their sweeper.
 ANSWERS = "answers"
+_NO_PROVIDERS: Mapping[str, Provider] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -128,8 +132,12 @@ class Inference:
         budget: ByteBudget,
         admission: Admission | None,
         pool: ConversionPool | None,
+        stored: Mapping[str, Provider],
+        guard: AddressGuard,
     ) -> None:
         self._settings = settings
+        self._stored = stored
+        self._guard = guard
         self._budget = budget
         self._telemetry = telemetry
         self._client = client
@@ -138,6 +146,8 @@ class Inference:
         self._file_searches = others.file_searches
         self._metrics = InferenceMetrics(counters)
         self._authorizers = Authorizers()
+        self._guard_addresses()
+        self._asking: asyncio.Task[None] | None = None
         self._learnt: dict[str, list[str]] = {}
         self._lifecycles: ModelLifecycles = {}
         self._abilities: dict[tuple[str, str], Inputs] = {}
@@ -216,24 +226,27 @@ class Inference:
         budget: ByteBudget | None = None,
         admission: Admission | None = None,
         pool: ConversionPool | None = None,
+        stored: Mapping[str, Provider] = _NO_PROVIDERS,
     ) -> Self:
         """Build the service, without waiting for providers.
 
         `telemetry` records spans; None without a collector. `budget` limits the bytes that the
         process holds; by default the service has its own. `admission` admits calls of deployments
         with limits; by default all are admitted. `pool` converts media; by default the service
-        has its own.
+        has its own. `stored` are the providers of the database.
         """
         findings = diagnostics.problems(settings, environ) + diagnostics.warnings(settings, environ)
         for problem in findings:
             log.warning("settings", extra={"problem": problem})
         limits = settings.limits
+        guard = AddressGuard()
         client = Client(
             limits.connect_timeout_s,
             monotonic=clock.monotonic,
             max_answer_bytes=limits.max_answer_bytes,
             idle_s=limits.upstream_idle_s,
             max_idle=limits.max_idle_upstream_connections,
+            may_connect=guard,
         )
         return cls(
             settings,
@@ -248,13 +261,40 @@ class Inference:
             budget or open_budget(limits),
             admission,
             pool,
+            stored,
+            guard,
         )
 
     def reload(self, settings: Settings) -> None:
         """Apply the providers, models and roles of reloaded settings."""
         self._settings = settings
+        self._apply_providers()
+
+    def set_stored(self, stored: Mapping[str, Provider]) -> None:
+        """Apply the providers of the database; requests in progress keep theirs.
+
+        Providers that are new or changed are asked for their models in the background.
+        """
+        if stored == self._stored:
+            return
+        self._stored = stored
+        self._apply_providers()
+        log.info("stored providers applied", extra={"providers": sorted(stored)})
+        if self._asking is not None:
+            self._asking.cancel()
+        self._asking = asyncio.create_task(self.learn())
+
+    def _apply_providers(self) -> None:
+        self._guard_addresses()
         self.engine.routes = self._routes()
         self._health_checks.configure(self._configured())
+
+    def _guard_addresses(self) -> None:
+        self._guard.configure(
+            self._stored,
+            self._ruling(),
+            is_on=not self._settings.stored_providers.internal_addresses,
+        )
 
     async def learn(self, *, local_only: bool = False) -> None:
         """Query providers, or only local servers, for their models.
@@ -354,7 +394,8 @@ class Inference:
         """Cancel background tasks, and close all connections to providers."""
         await self.drain(0)
         await self._health_checks.stop()
-        tasks = [self._learning, self._recording]
+        asking = [] if self._asking is None else [self._asking]
+        tasks = [self._learning, self._recording, *asking]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -388,7 +429,21 @@ class Inference:
             self._metering,
         )
 
+    def provider_tests(self, clock: Clock) -> ProviderTests:
+        """Return what tests providers for administrators."""
+        return ProviderTests(
+            lambda: {**self._local(), **self._configured()},
+            lambda: {**self._local(), **self._ruling()},
+            lambda: self._settings,
+            clock,
+            self._environ,
+        )
+
     def _configured(self) -> dict[str, Provider]:
+        return effective_providers(self._settings, self._environ, self._stored)
+
+    def _ruling(self) -> dict[str, Provider]:
+        """Return the providers of the settings and of the environment."""
         return effective_providers(self._settings, self._environ)
 
     def _local(self) -> dict[str, Provider]:

@@ -79,6 +79,7 @@ def _named_variables(settings: Settings) -> set[str]:
         search.key_variable,
         settings.budgets.webhook_secret_env,
         settings.console.oidc.client_secret_env,
+        settings.stored_providers.encryption_keys_env,
     )
     return {*variables_of_secrets, *variables, *(one.api_key_env for one in providers)}
 

@@ -156,13 +156,3 @@ async def test_limits_of_tags_and_end_users_are_set(people: Page, used_gateway):
     bars = people.get_by_role("list", name="All limits")
     await expect(bars).to_contain_text("tag project=alpha · Dollars a month")
     await expect(bars).to_contain_text("end user eve/b · Dollars a month")
-
-
-async def test_providers_and_breakers_are_shown(browser, used_gateway):
-    path = "/console/providers"
-    async with opened_by_administrator(browser, used_gateway, path) as page:
-        openai = page.get_by_role("article", name="openai", exact=True)
-        broken = openai.get_by_role("row").filter(has_text="fail-500")
-        await expect(broken).to_contain_text(re.compile("open"))
-        await expect(openai.get_by_role("row").filter(has_text="echo")).to_contain_text("closed")
-        assert await serious_violations(page) == []

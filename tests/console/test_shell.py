@@ -20,7 +20,7 @@ PAGES = {
     "Overview": "/console/overview",
     "Requests": "/console/requests",
     "People and keys": "/console/people",
-    "Providers": "/console/providers",
+    "Providers and models": "/console/providers",
 }
 NARROW = {"width": 360, "height": 640}
 

@@ -73,7 +73,7 @@ class DeploymentUpstream:
             told = {"object": "list", "data": [vector], "model": "e", "usage": {"prompt_tokens": 1}}
             return web.json_response(told, headers=headers)
         if not body.get("stream"):
-            return web.json_response(_completion(name + self.text), headers=headers)
+            return web.json_response(completion(name + self.text), headers=headers)
         stream = web.StreamResponse(
             headers={"content-type": "text/event-stream", **(headers or {})}
         )
@@ -94,7 +94,8 @@ class DeploymentUpstream:
 _HEAD = {"id": "c", "created": 1, "model": "m"}
 
 
-def _completion(text: str) -> dict[str, Any]:
+def completion(text: str) -> dict[str, Any]:
+    """Return the body of an answer."""
     message = {"role": "assistant", "content": text}
     return {
         **_HEAD,

@@ -46,6 +46,8 @@ async def call(
 def required_scope(endpoint: EndpointSpec) -> str:
     if endpoint.method == "GET":
         return "read"
+    if "providers" in endpoint.path:
+        return "all"
     return "money" if re.search("limits|/model-groups", endpoint.path) else "users"
 
 
@@ -59,6 +61,8 @@ BODIES: dict[str, Any] = {
     "createTeam": {"name": "lab"},
     "updateTeam": {"plan": "team_pro"},
     "setModelGroup": {"models": []},
+    "setStoredProvider": {"kind": "openai", "base_url": "https://llm.example.com/v1"},
+    "testProvider": {},
     **{f"reset{kind}Budget": {"name": "spend_per_day"} for kind in LIMITED},
     **{f"topUp{kind}Budget": {"name": "spend_per_day", "amount": "1"} for kind in LIMITED},
 }

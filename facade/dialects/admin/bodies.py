@@ -20,7 +20,16 @@ EPOCH = date(1970, 1, 1)
 # The names of the plans; a test checks that the proto has the same.
 PlanName = Literal["personal_free", "personal_pro", "team_pro", "enterprise"]
 Kind = Literal[
-    "key", "user", "team", "admin_key", "model_group", "tag", "end_user", "end_users", "session"
+    "key",
+    "user",
+    "team",
+    "admin_key",
+    "model_group",
+    "tag",
+    "end_user",
+    "end_users",
+    "session",
+    "provider",
 ]
 
 _NAME = r"^[A-Za-z0-9][A-Za-z0-9._@+-]{0,63}$"

@@ -1,7 +1,9 @@
 """The JSON of the health of providers, with its schema."""
 
+from typing import Final
+
 from facade.dialects.admin import answers
-from facade.dialects.json_schemas import JsonObject
+from facade.dialects.json_schemas import STRING, JsonObject
 from gateway.errors.v1.errors_pb2 import Reason
 from gateway.inference.v1.providers_pb2 import (
     AttemptFailure,
@@ -12,6 +14,7 @@ from gateway.inference.v1.providers_pb2 import (
     ProviderStatus,
 )
 
+_FALLBACKS: Final = "model.fallbacks"
 _COUNT: JsonObject = {"type": "integer", "minimum": 0}
 _OPTIONAL_TIME: JsonObject = {"type": ["number", "null"]}
 _OPTIONAL_MS: JsonObject = {"type": ["number", "null"], "minimum": 0}
@@ -82,7 +85,14 @@ PROVIDERS["properties"] |= {
     "workers": {**_COUNT, "description": "Number of workers of the host that are included."},
     "window_seconds": {**_COUNT, "description": "Length of the time window of the attempt counts."},
 }
-PROVIDERS["required"] += ["workers", "window_seconds"]
+PROVIDERS["properties"]["fallbacks"] = {
+    "type": "array",
+    "description": "The models of the settings that have fallbacks.",
+    "items": answers.object_schema(
+        _FALLBACKS, {"id": STRING, "models": {"type": "array", "items": STRING}}
+    ),
+}
+PROVIDERS["required"] += ["workers", "window_seconds", "fallbacks"]
 
 
 def render_providers(response: ListProvidersResponse) -> JsonObject:
@@ -91,6 +101,10 @@ def render_providers(response: ListProvidersResponse) -> JsonObject:
         **answers.render_list(response.providers, "", _render_provider),
         "workers": response.workers,
         "window_seconds": response.window_s,
+        "fallbacks": [
+            {"object": _FALLBACKS, "id": model.name, "models": [*model.fallbacks]}
+            for model in response.fallbacks
+        ],
     }
 
 

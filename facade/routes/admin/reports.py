@@ -1,8 +1,7 @@
-"""The endpoints of usage, providers and the audit log."""
+"""The endpoints of usage and the audit log."""
 
-from facade.dialects.admin import answers, bodies, providers, requests, usage
+from facade.dialects.admin import answers, bodies, requests, usage
 from facade.routes.admin.call import rpc_endpoint
-from gateway.inference.v1.providers_pb2 import ListProvidersRequest
 
 ENDPOINTS = (
     rpc_endpoint(
@@ -33,17 +32,6 @@ ENDPOINTS = (
         ),
         answer=answers.list_schema(usage.ACTIVITY),
         query=usage.ActivityQuery,
-    ),
-    rpc_endpoint(
-        "GET",
-        "/providers",
-        "listProviders",
-        "List the providers and their health, as seen by the workers of this host",
-        stub="providers",
-        rpc="ListProviders",
-        request=lambda given: ListProvidersRequest(),
-        render=providers.render_providers,
-        answer=providers.PROVIDERS,
     ),
     rpc_endpoint(
         "GET",

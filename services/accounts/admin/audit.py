@@ -25,7 +25,7 @@ from services.common.storage.sweeping import Sweeper, remove_in_batches
 
 SUBJECT_KINDS = (
     *("key", "user", "team", "admin_key", "model_group", "tag", "end_user", "end_users"),
-    "session",
+    *("session", "provider"),
 )
 
 # Entries that a sweep removes in one transaction.

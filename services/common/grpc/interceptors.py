@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 import grpc
 
-from gateway.accounts.v1 import admin_pb2
+from gateway.accounts.v1 import admin_pb2, stored_providers_pb2
+from gateway.inference.v1 import providers_pb2
 from services.common import errors
 from services.common.grpc.admin_scopes import check_scope
 from services.common.grpc.authentication import (
@@ -56,6 +57,14 @@ _GET_KEY_SHARE = "/gateway.files.v1.FileStoreService/GetUploadKeyShare"
 UNAUTHENTICATED_METHODS = (*_GRPC_SERVICES, *SIGN_IN_METHODS, _GET_KEY_SHARE)
 
 
+# All methods of these services need an admin key.
+_ADMIN_SERVICES = (
+    admin_pb2.DESCRIPTOR.services_by_name["AdminService"],
+    stored_providers_pb2.DESCRIPTOR.services_by_name["StoredProviderService"],
+    providers_pb2.DESCRIPTOR.services_by_name["ProviderAdminService"],
+)
+
+
 class _Credential(Enum):
     """The credential of a method that does not accept a user's API key."""
 
@@ -77,12 +86,12 @@ _CREDENTIALS = {
     "/gateway.requests.v1.RequestLogService/RecordRequests": _Credential.GATEWAY_ALONE,
     "/gateway.requests.v1.RequestLogService/ListRequests": _Credential.ADMIN,
     "/gateway.requests.v1.RequestLogService/GetRequest": _Credential.ADMIN,
-    "/gateway.inference.v1.ProviderAdminService/ListProviders": _Credential.ADMIN,
     **dict.fromkeys(SIGN_IN_METHODS, _Credential.NONE),
     _GET_KEY_SHARE: _Credential.NONE,
     **{
         f"/{method.containing_service.full_name}/{method.name}": _Credential.ADMIN
-        for method in admin_pb2.DESCRIPTOR.services_by_name["AdminService"].methods
+        for service in _ADMIN_SERVICES
+        for method in service.methods
     },
 }
 

@@ -15,6 +15,7 @@ than the rest of this process.
 
 from services.common.http.client import Client
 from services.common.http.errors import (
+    AddressNotAllowedError,
     ConnectionBrokenError,
     CutOffError,
     HttpError,
@@ -28,6 +29,7 @@ from services.common.http.request_body import PiecedBody
 from services.common.http.response import OnPiece, Response, ResponseBody
 
 __all__ = [
+    "AddressNotAllowedError",
     "Client",
     "ConnectionBrokenError",
     "CutOffError",

@@ -11,7 +11,7 @@ from typing import Self
 import aiohappyeyeballs
 
 from services.common.http.connection import ReadSize, UpstreamConnection, read_size
-from services.common.http.errors import ConnectionBrokenError
+from services.common.http.errors import AddressNotAllowedError, ConnectionBrokenError
 from services.common.http.origins import Origin
 from services.common.http.proxies import Proxies, Proxy
 from services.common.http.request_body import PiecedBody
@@ -42,6 +42,9 @@ class Client:
         proxies: the proxies.
         tls: verification of certificates; by the system's authorities if None.
         monotonic: monotonic clock in seconds.
+        may_connect: returns whether a server may have an IP address; by default it may have any.
+            The addresses of a server behind a proxy are the proxy's business, unless the server is
+            named by an address.
     """
 
     def __init__(
@@ -55,12 +58,14 @@ class Client:
         idle_s: float = 30,
         max_idle: int = 256,
         settle_s: float = _SETTLE_S,
+        may_connect: Callable[[Origin, str], bool] | None = None,
     ) -> None:
         self._connect_timeout_s = connect_timeout_s
         self._max_answer = max_answer_bytes
         self._idle_s = idle_s
         self._max_idle = max_idle
         self._settle_s = settle_s
+        self._may_connect = may_connect
         self._proxies = proxies or Proxies()
         self._tls = tls
         self._monotonic = monotonic
@@ -232,6 +237,11 @@ class Client:
         first = origin if proxy is None else proxy.origin
         is_direct = proxy is None and origin.is_secure
         addresses = await loop.getaddrinfo(first.host, first.port, type=socket.SOCK_STREAM)
+        if self._may_connect is not None:
+            # Checked where it is used: a name may have another address each time.
+            hosts = [origin.host] if proxy is not None else [str(info[4][0]) for info in addresses]
+            if not all(self._may_connect(origin, host) for host in hosts):
+                raise AddressNotAllowedError(f"{origin.authority}: its address is not allowed")
         raw = await aiohappyeyeballs.start_connection(
             addresses, happy_eyeballs_delay=_NEXT_ADDRESS_S, loop=loop
         )

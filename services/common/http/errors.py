@@ -12,6 +12,10 @@ class ConnectionBrokenError(HttpError):
     """
 
 
+class AddressNotAllowedError(HttpError):
+    """Error raised before connecting to a server whose address the client refuses."""
+
+
 class NotHttpError(HttpError):
     """Error raised for a response that is not HTTP/1.1 or has too large a head."""
 

@@ -43,6 +43,7 @@ from services.common.settings.sections import (
     Telemetry,
     Usage,
 )
+from services.common.settings.stored_providers import StoredProviders
 from services.common.settings.tools import Tools, WebSearch
 
 __all__ = [
@@ -86,6 +87,7 @@ __all__ = [
     "SettingsError",
     "Storage",
     "StorageLimits",
+    "StoredProviders",
     "Telemetry",
     "Tools",
     "Usage",

@@ -1,10 +1,11 @@
-"""The providers of a gateway: those of its settings, those of its environment, and the sandbox.
+"""The providers of a gateway: of its settings, its environment and its database, and the sandbox.
 
 Local servers are none of them: they come and go while a gateway runs, which never changes whether
 the sandbox is present.
 """
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from services.common.key_format import is_key
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 # The built-in sandbox: its name, and the kind of all sandboxes.
 SANDBOX: Final = "sandbox"
+_NONE: Mapping[str, Provider] = MappingProxyType({})
 
 
 def from_environment(environ: Mapping[str, str], server: Server) -> dict[str, Provider]:
@@ -39,16 +41,22 @@ def from_environment(environ: Mapping[str, str], server: Server) -> dict[str, Pr
     return providers
 
 
-def effective_providers(settings: "Settings", environ: Mapping[str, str]) -> dict[str, Provider]:
-    """Return the providers of the settings and of the environment, and the sandbox if present.
+def effective_providers(
+    settings: "Settings", environ: Mapping[str, str], stored: Mapping[str, Provider] = _NONE
+) -> dict[str, Provider]:
+    """Return the providers of settings, environment and database, and the sandbox if present.
 
-    By default, the sandbox is present if all other providers are sandboxes too.
+    The settings take precedence over the environment, and both over the database. By default, the
+    sandbox is present if all other providers are sandboxes too, or if a model of the settings was
+    the sandbox's before administrators stored a provider.
     """
     discovered = from_environment(environ, settings.server) if settings.discovery.enabled else {}
-    providers = {**discovered, **settings.providers}
+    ruling = {**discovered, **settings.providers}
+    providers = {**stored, **ruling}
     is_present = settings.sandbox.enabled
     if is_present is None:
-        is_present = not _real(providers)
+        names_it = any(place.provider == SANDBOX for _, place in settings.deployments())
+        is_present = not _real(ruling if names_it else providers)
     return {SANDBOX: Provider(kind=SANDBOX), **providers} if is_present else providers
 
 

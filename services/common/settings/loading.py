@@ -34,6 +34,7 @@ from services.common.settings.sections import (
     Telemetry,
     Usage,
 )
+from services.common.settings.stored_providers import StoredProviders
 from services.common.settings.tools import Tools
 from services.common.settings.vector_stores import VectorStores
 
@@ -60,6 +61,10 @@ class Settings(Section):
                 "api_key_env": "OPENAI_API_KEY",
             }
         },
+    )
+    stored_providers: StoredProviders = setting(
+        StoredProviders(),
+        "providers that administrators add while the gateway runs (docs/stored-providers.md)",
     )
     models: list[Model] = setting(
         [],

@@ -56,6 +56,8 @@ def with_secrets(
     oidc = console.get("oidc") if isinstance(console, dict) else None
     if isinstance(oidc, dict):
         _read(oidc, "client_secret", f"{source}: console.oidc.")
+    if isinstance(stored := completed.get("stored_providers"), dict):
+        _read(stored, "encryption_keys", f"{source}: stored_providers.")
     if isinstance(budgets := completed.get("budgets"), dict):
         _read(budgets, "webhook_secret", f"{source}: budgets.")
     if isinstance(storage := completed.get("storage"), dict):

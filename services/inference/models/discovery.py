@@ -152,7 +152,7 @@ async def _bedrock_lists(
     lists: list[dict[str, Any]] = []
     for path in (listing.MODELS, listing.PROFILES):
         response = await listing.ask(client, provider, provider.key(), path, authorize)
-        status, listed = await _read(response)
+        status, listed = await read_list(response)
         if status == 200 and isinstance(listed, dict):
             lists.append(listed)
         elif path == listing.MODELS:
@@ -177,7 +177,7 @@ async def _vertex_models(
         token = ""
         for _ in range(_MAX_PAGES):
             response = await vertex.ask(client, provider, publisher, token, authorize)
-            status, listed = await _read(response)
+            status, listed = await read_list(response)
             if status != 200 or not isinstance(listed, dict):
                 break
             names += vertex.names_of(publisher, listed)
@@ -187,6 +187,16 @@ async def _vertex_models(
         if publisher == vertex.PUBLISHERS[0] and status != 200:
             return None
     return _names([{"name": name} for name in names], "name")
+
+
+def listed_names(listed: Any) -> list[str] | None:
+    """Return the names in the first page of a list of models; None if it is no such list."""
+    match listed:
+        case {"data": [*models]}:
+            return _names(models, "id")
+        case {"models": [*models]}:
+            return [name.removeprefix("models/") for name in _names(models, "name")]
+    return None
 
 
 def _is_served(model: Any) -> bool:
@@ -263,10 +273,10 @@ async def _ask(
         HttpError: connecting failed, or no valid response arrived.
         ValueError: the response is too long.
     """
-    return await _read(await ask_models(client, provider, page, environ, authorize))
+    return await read_list(await ask_models(client, provider, page, environ, authorize))
 
 
-async def _read(response: http.Response) -> tuple[int, Any]:
+async def read_list(response: http.Response) -> tuple[int, Any]:
     """Return the status of a response, and its JSON or None; see `_ask`."""
     try:
         body = b""

@@ -201,6 +201,12 @@ class Models:
         """The kinds of all providers, by their names."""
         return self._kinds
 
+    def configured_fallbacks(self) -> Iterator[tuple[str, Sequence[str]]]:
+        """Yield the name and the fallbacks of each configured model that has some."""
+        for name, model in self._configured.items():
+            if model.fallbacks:
+                yield name, model.fallbacks
+
     def configured_places(self) -> Iterator[tuple[str, str, str]]:
         """Yield the name, provider and provider's model name of each configured deployment."""
         for name, model in self._configured.items():

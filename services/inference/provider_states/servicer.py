@@ -12,6 +12,7 @@ from services.inference.fallback.attempt_log import WINDOW_S
 from services.inference.provider_states.merging import merge
 from services.inference.provider_states.observation import observe
 from services.inference.provider_states.shared_folder import SharedFolder
+from services.inference.provider_states.testing import ProviderTests
 from services.inference.run.engine import Engine
 
 SERVICE_NAME = providers_pb2.DESCRIPTOR.services_by_name["ProviderAdminService"].full_name
@@ -28,10 +29,14 @@ class ProviderStates(providers_pb2_grpc.ProviderAdminServiceServicer):
         engine: the engine of this process.
         folder: the files of all workers.
         clock: the clock.
+        tests: tests providers.
     """
 
-    def __init__(self, engine: Engine, folder: SharedFolder, clock: Clock) -> None:
+    def __init__(
+        self, engine: Engine, folder: SharedFolder, clock: Clock, tests: ProviderTests
+    ) -> None:
         self._engine = engine
+        self._tests = tests
         self._folder = folder
         self._clock = clock
         self._writing = asyncio.create_task(self._keep_writing())
@@ -52,8 +57,22 @@ class ProviderStates(providers_pb2_grpc.ProviderAdminServiceServicer):
             self._clock.now_ms(),
         )
         return providers_pb2.ListProvidersResponse(
-            providers=providers, workers=len(seen), window_s=WINDOW_S
+            providers=providers,
+            workers=len(seen),
+            window_s=WINDOW_S,
+            fallbacks=[
+                providers_pb2.ModelFallbacks(name=name, fallbacks=fallbacks)
+                for name, fallbacks in models.configured_fallbacks()
+            ],
         )
+
+    async def TestProvider(
+        self,
+        request: providers_pb2.TestProviderRequest,
+        context: "grpc.aio.ServicerContext[Any, Any]",
+    ) -> providers_pb2.TestProviderResponse:
+        """Test a provider."""
+        return await self._tests.test(request)
 
     async def stop(self) -> None:
         """Stop writing, and delete this worker's file."""

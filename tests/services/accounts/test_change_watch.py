@@ -4,6 +4,7 @@ import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.accounts.admin.admin_keys import AdminKeyRepository
+from services.accounts.admin.audit import FIRST_START, Subject, record
 from services.accounts.admin.authentication import AdminAuthenticator
 from services.accounts.admin.key_rows import NewKey
 from services.accounts.admin.keys import KeyAdministration, KeyChanges
@@ -14,8 +15,10 @@ from services.accounts.admin.users import UserAdministration
 from services.accounts.change_watch import ChangeWatch
 from services.accounts.limits.rules import SubjectKind, UsageLimits
 from services.accounts.repository import AccountRepository
-from services.common.errors import GatewayError
+from services.common import ids
+from services.common.errors import GatewayError, unavailable
 from services.common.grpc.authentication import CachingAuthenticator
+from services.common.storage.database import writing
 from tests.manual_clock import ManualClock
 
 
@@ -37,8 +40,35 @@ def watch(
     clock: ManualClock,
     callers: CachingAuthenticator,
     admins: AdminAuthenticator,
+    readings: list[str],
 ) -> ChangeWatch:
-    return ChangeWatch(engine, clock, callers, admins)
+    async def read_providers() -> None:
+        readings.append("read")
+        if len(readings) == 1:
+            raise unavailable("no database")
+
+    return ChangeWatch(engine, clock, callers, admins, lambda: True, read_providers)
+
+
+@pytest.fixture
+def readings() -> list[str]:
+    """Return the readings of the stored providers, of which the first fails."""
+    return []
+
+
+async def test_changed_providers_are_read_until_that_succeeds(
+    engine: AsyncEngine, clock: ManualClock, watch: ChangeWatch, readings: list[str]
+) -> None:
+    await watch.check()
+    assert readings == []
+    async with writing(engine) as connection:
+        subject = Subject("provider", "acme")
+        await record(connection, clock, ids.new_id, FIRST_START, "provider.create", subject)
+    with pytest.raises(GatewayError):
+        await watch.check()
+    await watch.check()
+    await watch.check()
+    assert readings == ["read", "read"]
 
 
 async def is_open(callers: CachingAuthenticator, key: str) -> bool:

@@ -5,6 +5,7 @@ import { BottomBar } from "./bottom_bar";
 import { KeyHelp, useKeys } from "./keys";
 import { Palette } from "./palette";
 import { userId } from "./session";
+import { Setup } from "./setup";
 import { Sidebar, useSidebarData } from "./sidebar";
 import { SignIn, SignInAgain, SignedIn as SignedInNote } from "./sign_in";
 
@@ -35,6 +36,7 @@ function SignedIn() {
       <Sidebar />
       <main id="main" tabIndex={-1}>
         <ErrorBoundary>
+          <Setup />
           <Router>
             <Route path="/console" component={Playground} />
             <Route path="/console/chats" component={Chats} />

@@ -17,7 +17,7 @@ const PAGES: readonly PageLink[] = [
   { path: "/console/overview", name: "Overview", icon: "usage" },
   { path: "/console/requests", name: "Requests", icon: "requests" },
   { path: "/console/people", name: "People and keys", icon: "people" },
-  { path: "/console/providers", name: "Providers", icon: "operations" },
+  { path: "/console/providers", name: "Providers and models", icon: "operations" },
 ];
 
 /** Return the pages that the role of the person opens. */

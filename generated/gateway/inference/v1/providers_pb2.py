@@ -25,29 +25,37 @@ _sym_db = _symbol_database.Default()
 from gateway.errors.v1 import errors_pb2 as gateway_dot_errors_dot_v1_dot_errors__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n$gateway/inference/v1/providers.proto\x12\x14gateway.inference.v1\x1a\x1egateway/errors/v1/errors.proto\"\x16\n\x14ListProvidersRequest\"m\n\x15ListProvidersResponse\x12\x31\n\tproviders\x18\x01 \x03(\x0b\x32\x1e.gateway.inference.v1.Provider\x12\x0f\n\x07workers\x18\x02 \x01(\r\x12\x10\n\x08window_s\x18\x03 \x01(\r\"\x91\x01\n\x08Provider\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04kind\x18\x02 \x01(\t\x12\x34\n\x06status\x18\x03 \x01(\x0e\x32$.gateway.inference.v1.ProviderStatus\x12\x33\n\x06models\x18\x04 \x03(\x0b\x32#.gateway.inference.v1.ProviderModel\"\xdf\x02\n\rProviderModel\x12\x10\n\x08provider\x18\x01 \x01(\t\x12\r\n\x05model\x18\x02 \x01(\t\x12\r\n\x05names\x18\x03 \x03(\t\x12\x33\n\x07\x62reaker\x18\x04 \x01(\x0e\x32\".gateway.inference.v1.BreakerState\x12\x18\n\x0bretry_at_ms\x18\x05 \x01(\x03H\x00\x88\x01\x01\x12\x1d\n\x10\x63ooling_until_ms\x18\x06 \x01(\x03H\x01\x88\x01\x01\x12\x18\n\x10workers_avoiding\x18\x07 \x01(\r\x12\x35\n\x08\x61ttempts\x18\x08 \x01(\x0b\x32#.gateway.inference.v1.AttemptCounts\x12:\n\x0clast_failure\x18\t \x01(\x0b\x32$.gateway.inference.v1.AttemptFailureB\x0e\n\x0c_retry_at_msB\x13\n\x11_cooling_until_ms\"\x87\x01\n\rAttemptCounts\x12\x0e\n\x06served\x18\x01 \x01(\x04\x12\x0e\n\x06\x66\x61iled\x18\x02 \x01(\x04\x12\x11\n\tcancelled\x18\x03 \x01(\x04\x12\x16\n\x0e\x66irst_contents\x18\x04 \x01(\x04\x12\x18\n\x10\x66irst_content_ms\x18\x05 \x01(\x04\x12\x11\n\tserved_ms\x18\x06 \x01(\x04\"l\n\x0e\x41ttemptFailure\x12\x0f\n\x07time_ms\x18\x01 \x01(\x03\x12)\n\x06reason\x18\x02 \x01(\x0e\x32\x19.gateway.errors.v1.Reason\x12\x13\n\x06status\x18\x03 \x01(\rH\x00\x88\x01\x01\x42\t\n\x07_status*\x86\x01\n\x0eProviderStatus\x12\x1f\n\x1bPROVIDER_STATUS_UNSPECIFIED\x10\x00\x12\x1b\n\x17PROVIDER_STATUS_HEALTHY\x10\x01\x12\x1c\n\x18PROVIDER_STATUS_DEGRADED\x10\x02\x12\x18\n\x14PROVIDER_STATUS_DOWN\x10\x03*|\n\x0c\x42reakerState\x12\x1d\n\x19\x42REAKER_STATE_UNSPECIFIED\x10\x00\x12\x18\n\x14\x42REAKER_STATE_CLOSED\x10\x01\x12\x1b\n\x17\x42REAKER_STATE_HALF_OPEN\x10\x02\x12\x16\n\x12\x42REAKER_STATE_OPEN\x10\x03\x32\x80\x01\n\x14ProviderAdminService\x12h\n\rListProviders\x12*.gateway.inference.v1.ListProvidersRequest\x1a+.gateway.inference.v1.ListProvidersResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n$gateway/inference/v1/providers.proto\x12\x14gateway.inference.v1\x1a\x1egateway/errors/v1/errors.proto\"e\n\x13TestProviderRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04kind\x18\x02 \x01(\t\x12\x10\n\x08\x62\x61se_url\x18\x03 \x01(\t\x12\x14\n\x07\x61pi_key\x18\x04 \x01(\tH\x00\x88\x01\x01\x42\n\n\x08_api_key\"\x9d\x01\n\x14TestProviderResponse\x12\x32\n\x07outcome\x18\x01 \x01(\x0e\x32!.gateway.inference.v1.TestOutcome\x12\x13\n\x06status\x18\x02 \x01(\rH\x00\x88\x01\x01\x12\x0e\n\x06models\x18\x03 \x03(\t\x12\x13\n\x0b\x64uration_ms\x18\x04 \x01(\r\x12\x0c\n\x04name\x18\x05 \x01(\tB\t\n\x07_status\"\x16\n\x14ListProvidersRequest\"\xa6\x01\n\x15ListProvidersResponse\x12\x31\n\tproviders\x18\x01 \x03(\x0b\x32\x1e.gateway.inference.v1.Provider\x12\x0f\n\x07workers\x18\x02 \x01(\r\x12\x10\n\x08window_s\x18\x03 \x01(\r\x12\x37\n\tfallbacks\x18\x04 \x03(\x0b\x32$.gateway.inference.v1.ModelFallbacks\"1\n\x0eModelFallbacks\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x11\n\tfallbacks\x18\x02 \x03(\t\"\x91\x01\n\x08Provider\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04kind\x18\x02 \x01(\t\x12\x34\n\x06status\x18\x03 \x01(\x0e\x32$.gateway.inference.v1.ProviderStatus\x12\x33\n\x06models\x18\x04 \x03(\x0b\x32#.gateway.inference.v1.ProviderModel\"\xdf\x02\n\rProviderModel\x12\x10\n\x08provider\x18\x01 \x01(\t\x12\r\n\x05model\x18\x02 \x01(\t\x12\r\n\x05names\x18\x03 \x03(\t\x12\x33\n\x07\x62reaker\x18\x04 \x01(\x0e\x32\".gateway.inference.v1.BreakerState\x12\x18\n\x0bretry_at_ms\x18\x05 \x01(\x03H\x00\x88\x01\x01\x12\x1d\n\x10\x63ooling_until_ms\x18\x06 \x01(\x03H\x01\x88\x01\x01\x12\x18\n\x10workers_avoiding\x18\x07 \x01(\r\x12\x35\n\x08\x61ttempts\x18\x08 \x01(\x0b\x32#.gateway.inference.v1.AttemptCounts\x12:\n\x0clast_failure\x18\t \x01(\x0b\x32$.gateway.inference.v1.AttemptFailureB\x0e\n\x0c_retry_at_msB\x13\n\x11_cooling_until_ms\"\x87\x01\n\rAttemptCounts\x12\x0e\n\x06served\x18\x01 \x01(\x04\x12\x0e\n\x06\x66\x61iled\x18\x02 \x01(\x04\x12\x11\n\tcancelled\x18\x03 \x01(\x04\x12\x16\n\x0e\x66irst_contents\x18\x04 \x01(\x04\x12\x18\n\x10\x66irst_content_ms\x18\x05 \x01(\x04\x12\x11\n\tserved_ms\x18\x06 \x01(\x04\"l\n\x0e\x41ttemptFailure\x12\x0f\n\x07time_ms\x18\x01 \x01(\x03\x12)\n\x06reason\x18\x02 \x01(\x0e\x32\x19.gateway.errors.v1.Reason\x12\x13\n\x06status\x18\x03 \x01(\rH\x00\x88\x01\x01\x42\t\n\x07_status*\xd1\x01\n\x0bTestOutcome\x12\x1c\n\x18TEST_OUTCOME_UNSPECIFIED\x10\x00\x12\x16\n\x12TEST_OUTCOME_VALID\x10\x01\x12\x1d\n\x19TEST_OUTCOME_KEY_REJECTED\x10\x02\x12\x18\n\x14TEST_OUTCOME_NO_LIST\x10\x03\x12\x1c\n\x18TEST_OUTCOME_UNREACHABLE\x10\x04\x12\x1c\n\x18TEST_OUTCOME_NOT_ALLOWED\x10\x05\x12\x17\n\x13TEST_OUTCOME_FAILED\x10\x06*\x86\x01\n\x0eProviderStatus\x12\x1f\n\x1bPROVIDER_STATUS_UNSPECIFIED\x10\x00\x12\x1b\n\x17PROVIDER_STATUS_HEALTHY\x10\x01\x12\x1c\n\x18PROVIDER_STATUS_DEGRADED\x10\x02\x12\x18\n\x14PROVIDER_STATUS_DOWN\x10\x03*|\n\x0c\x42reakerState\x12\x1d\n\x19\x42REAKER_STATE_UNSPECIFIED\x10\x00\x12\x18\n\x14\x42REAKER_STATE_CLOSED\x10\x01\x12\x1b\n\x17\x42REAKER_STATE_HALF_OPEN\x10\x02\x12\x16\n\x12\x42REAKER_STATE_OPEN\x10\x03\x32\xe7\x01\n\x14ProviderAdminService\x12h\n\rListProviders\x12*.gateway.inference.v1.ListProvidersRequest\x1a+.gateway.inference.v1.ListProvidersResponse\x12\x65\n\x0cTestProvider\x12).gateway.inference.v1.TestProviderRequest\x1a*.gateway.inference.v1.TestProviderResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'gateway.inference.v1.providers_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_PROVIDERSTATUS']._serialized_start=980
-  _globals['_PROVIDERSTATUS']._serialized_end=1114
-  _globals['_BREAKERSTATE']._serialized_start=1116
-  _globals['_BREAKERSTATE']._serialized_end=1240
-  _globals['_LISTPROVIDERSREQUEST']._serialized_start=94
-  _globals['_LISTPROVIDERSREQUEST']._serialized_end=116
-  _globals['_LISTPROVIDERSRESPONSE']._serialized_start=118
-  _globals['_LISTPROVIDERSRESPONSE']._serialized_end=227
-  _globals['_PROVIDER']._serialized_start=230
-  _globals['_PROVIDER']._serialized_end=375
-  _globals['_PROVIDERMODEL']._serialized_start=378
-  _globals['_PROVIDERMODEL']._serialized_end=729
-  _globals['_ATTEMPTCOUNTS']._serialized_start=732
-  _globals['_ATTEMPTCOUNTS']._serialized_end=867
-  _globals['_ATTEMPTFAILURE']._serialized_start=869
-  _globals['_ATTEMPTFAILURE']._serialized_end=977
-  _globals['_PROVIDERADMINSERVICE']._serialized_start=1243
-  _globals['_PROVIDERADMINSERVICE']._serialized_end=1371
+  _globals['_TESTOUTCOME']._serialized_start=1352
+  _globals['_TESTOUTCOME']._serialized_end=1561
+  _globals['_PROVIDERSTATUS']._serialized_start=1564
+  _globals['_PROVIDERSTATUS']._serialized_end=1698
+  _globals['_BREAKERSTATE']._serialized_start=1700
+  _globals['_BREAKERSTATE']._serialized_end=1824
+  _globals['_TESTPROVIDERREQUEST']._serialized_start=94
+  _globals['_TESTPROVIDERREQUEST']._serialized_end=195
+  _globals['_TESTPROVIDERRESPONSE']._serialized_start=198
+  _globals['_TESTPROVIDERRESPONSE']._serialized_end=355
+  _globals['_LISTPROVIDERSREQUEST']._serialized_start=357
+  _globals['_LISTPROVIDERSREQUEST']._serialized_end=379
+  _globals['_LISTPROVIDERSRESPONSE']._serialized_start=382
+  _globals['_LISTPROVIDERSRESPONSE']._serialized_end=548
+  _globals['_MODELFALLBACKS']._serialized_start=550
+  _globals['_MODELFALLBACKS']._serialized_end=599
+  _globals['_PROVIDER']._serialized_start=602
+  _globals['_PROVIDER']._serialized_end=747
+  _globals['_PROVIDERMODEL']._serialized_start=750
+  _globals['_PROVIDERMODEL']._serialized_end=1101
+  _globals['_ATTEMPTCOUNTS']._serialized_start=1104
+  _globals['_ATTEMPTCOUNTS']._serialized_end=1239
+  _globals['_ATTEMPTFAILURE']._serialized_start=1241
+  _globals['_ATTEMPTFAILURE']._serialized_end=1349
+  _globals['_PROVIDERADMINSERVICE']._serialized_start=1827
+  _globals['_PROVIDERADMINSERVICE']._serialized_end=2058
 # @@protoc_insertion_point(module_scope)

@@ -20,6 +20,46 @@ else:
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class _TestOutcome:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _TestOutcomeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_TestOutcome.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    TEST_OUTCOME_UNSPECIFIED: _TestOutcome.ValueType  # 0
+    """Never sent."""
+    TEST_OUTCOME_VALID: _TestOutcome.ValueType  # 1
+    """The provider listed its models."""
+    TEST_OUTCOME_KEY_REJECTED: _TestOutcome.ValueType  # 2
+    """The provider rejects the key, or has none where one is needed."""
+    TEST_OUTCOME_NO_LIST: _TestOutcome.ValueType  # 3
+    """The server has no list of models at this address, so the key was not checked."""
+    TEST_OUTCOME_UNREACHABLE: _TestOutcome.ValueType  # 4
+    """No server answers at this address in time."""
+    TEST_OUTCOME_NOT_ALLOWED: _TestOutcome.ValueType  # 5
+    """The settings do not allow requests to the address, which is internal."""
+    TEST_OUTCOME_FAILED: _TestOutcome.ValueType  # 6
+    """The server answers with another error."""
+
+class TestOutcome(_TestOutcome, metaclass=_TestOutcomeEnumTypeWrapper):
+    """What a test has shown."""
+
+TEST_OUTCOME_UNSPECIFIED: TestOutcome.ValueType  # 0
+"""Never sent."""
+TEST_OUTCOME_VALID: TestOutcome.ValueType  # 1
+"""The provider listed its models."""
+TEST_OUTCOME_KEY_REJECTED: TestOutcome.ValueType  # 2
+"""The provider rejects the key, or has none where one is needed."""
+TEST_OUTCOME_NO_LIST: TestOutcome.ValueType  # 3
+"""The server has no list of models at this address, so the key was not checked."""
+TEST_OUTCOME_UNREACHABLE: TestOutcome.ValueType  # 4
+"""No server answers at this address in time."""
+TEST_OUTCOME_NOT_ALLOWED: TestOutcome.ValueType  # 5
+"""The settings do not allow requests to the address, which is internal."""
+TEST_OUTCOME_FAILED: TestOutcome.ValueType  # 6
+"""The server answers with another error."""
+Global___TestOutcome: _TypeAlias = TestOutcome  # noqa: Y015
+
 class _ProviderStatus:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -77,6 +117,86 @@ BREAKER_STATE_OPEN: BreakerState.ValueType  # 3
 Global___BreakerState: _TypeAlias = BreakerState  # noqa: Y015
 
 @_typing.final
+class TestProviderRequest(_message.Message):
+    """Describes the provider to test: one that is in use, or one that could be added."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    KIND_FIELD_NUMBER: _builtins.int
+    BASE_URL_FIELD_NUMBER: _builtins.int
+    API_KEY_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """Required. Its name."""
+    kind: _builtins.str
+    """Optional. The API, `openai`, `anthropic` or `gemini`; empty: that of the provider of this name,
+    or of the preset.
+    """
+    base_url: _builtins.str
+    """Optional. The address, as `kind`; the key of an existing provider is not sent there."""
+    api_key: _builtins.str
+    """Optional. The key to test; when absent, that of the provider of this name."""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        kind: _builtins.str = ...,
+        base_url: _builtins.str = ...,
+        api_key: _builtins.str | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_api_key", b"_api_key", "api_key", b"api_key"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_api_key", b"_api_key", "api_key", b"api_key", "base_url", b"base_url", "kind", b"kind", "name", b"name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__api_key: _TypeAlias = _typing.Literal["api_key"]  # noqa: Y015
+    _WhichOneofArgType__api_key: _TypeAlias = _typing.Literal["_api_key", b"_api_key"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__api_key) -> _WhichOneofReturnType__api_key | None: ...
+
+Global___TestProviderRequest: _TypeAlias = TestProviderRequest  # noqa: Y015
+
+@_typing.final
+class TestProviderResponse(_message.Message):
+    """The result of a test."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    OUTCOME_FIELD_NUMBER: _builtins.int
+    STATUS_FIELD_NUMBER: _builtins.int
+    MODELS_FIELD_NUMBER: _builtins.int
+    DURATION_MS_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
+    outcome: Global___TestOutcome.ValueType
+    """Required. What it has shown."""
+    status: _builtins.int
+    """Optional. The HTTP status of the provider's answer."""
+    duration_ms: _builtins.int
+    """Required. Duration in milliseconds."""
+    name: _builtins.str
+    """Required. The name of the request."""
+    @_builtins.property
+    def models(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The provider's names of its models, when it listed them; at most 1,000."""
+
+    def __init__(
+        self,
+        *,
+        outcome: Global___TestOutcome.ValueType = ...,
+        status: _builtins.int | None = ...,
+        models: _abc.Iterable[_builtins.str] | None = ...,
+        duration_ms: _builtins.int = ...,
+        name: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_status", b"_status", "status", b"status"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_status", b"_status", "duration_ms", b"duration_ms", "models", b"models", "name", b"name", "outcome", b"outcome", "status", b"status"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__status: _TypeAlias = _typing.Literal["status"]  # noqa: Y015
+    _WhichOneofArgType__status: _TypeAlias = _typing.Literal["_status", b"_status"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__status) -> _WhichOneofReturnType__status | None: ...
+
+Global___TestProviderResponse: _TypeAlias = TestProviderResponse  # noqa: Y015
+
+@_typing.final
 class ListProvidersRequest(_message.Message):
     """Has no parameters."""
 
@@ -102,6 +222,7 @@ class ListProvidersResponse(_message.Message):
     PROVIDERS_FIELD_NUMBER: _builtins.int
     WORKERS_FIELD_NUMBER: _builtins.int
     WINDOW_S_FIELD_NUMBER: _builtins.int
+    FALLBACKS_FIELD_NUMBER: _builtins.int
     workers: _builtins.int
     """Number of workers included."""
     window_s: _builtins.int
@@ -110,20 +231,53 @@ class ListProvidersResponse(_message.Message):
     def providers(self) -> _containers.RepeatedCompositeFieldContainer[Global___Provider]:
         """In the order of their names."""
 
+    @_builtins.property
+    def fallbacks(self) -> _containers.RepeatedCompositeFieldContainer[Global___ModelFallbacks]:
+        """The models of the settings that have fallbacks, in the order of the settings."""
+
     def __init__(
         self,
         *,
         providers: _abc.Iterable[Global___Provider] | None = ...,
         workers: _builtins.int = ...,
         window_s: _builtins.int = ...,
+        fallbacks: _abc.Iterable[Global___ModelFallbacks] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["providers", b"providers", "window_s", b"window_s", "workers", b"workers"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["fallbacks", b"fallbacks", "providers", b"providers", "window_s", b"window_s", "workers", b"workers"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ListProvidersResponse: _TypeAlias = ListProvidersResponse  # noqa: Y015
+
+@_typing.final
+class ModelFallbacks(_message.Message):
+    """What may answer in place of a model."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    FALLBACKS_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """Required. The configured name of the model."""
+    @_builtins.property
+    def fallbacks(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The models that are tried after it, in order; at least one."""
+
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        fallbacks: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["fallbacks", b"fallbacks", "name", b"name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ModelFallbacks: _TypeAlias = ModelFallbacks  # noqa: Y015
 
 @_typing.final
 class Provider(_message.Message):

@@ -40,6 +40,11 @@ class ProviderAdminServiceStub:
                 request_serializer=gateway_dot_inference_dot_v1_dot_providers__pb2.ListProvidersRequest.SerializeToString,
                 response_deserializer=gateway_dot_inference_dot_v1_dot_providers__pb2.ListProvidersResponse.FromString,
                 _registered_method=True)
+        self.TestProvider = channel.unary_unary(
+                '/gateway.inference.v1.ProviderAdminService/TestProvider',
+                request_serializer=gateway_dot_inference_dot_v1_dot_providers__pb2.TestProviderRequest.SerializeToString,
+                response_deserializer=gateway_dot_inference_dot_v1_dot_providers__pb2.TestProviderResponse.FromString,
+                _registered_method=True)
 
 
 class ProviderAdminServiceServicer:
@@ -59,6 +64,21 @@ class ProviderAdminServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def TestProvider(self, request, context):
+        """Requests the list of models of a provider, with its own key or another one, as a test. Takes at
+        most 10 seconds.
+
+        For administrators, with an admin key.
+
+        Statuses: those of ListProviders. OK: also when the provider does not answer or rejects the key,
+        as the outcome says. INVALID_ARGUMENT (REASON_INVALID_REQUEST): a field is invalid, or an address
+        comes without a key. NOT_FOUND (REASON_NOT_FOUND): there is no such provider.
+        RESOURCE_EXHAUSTED (REASON_RATE_LIMITED): four tests run already in this process.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_ProviderAdminServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -66,6 +86,11 @@ def add_ProviderAdminServiceServicer_to_server(servicer, server):
                     servicer.ListProviders,
                     request_deserializer=gateway_dot_inference_dot_v1_dot_providers__pb2.ListProvidersRequest.FromString,
                     response_serializer=gateway_dot_inference_dot_v1_dot_providers__pb2.ListProvidersResponse.SerializeToString,
+            ),
+            'TestProvider': grpc.unary_unary_rpc_method_handler(
+                    servicer.TestProvider,
+                    request_deserializer=gateway_dot_inference_dot_v1_dot_providers__pb2.TestProviderRequest.FromString,
+                    response_serializer=gateway_dot_inference_dot_v1_dot_providers__pb2.TestProviderResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -96,6 +121,33 @@ class ProviderAdminService:
             '/gateway.inference.v1.ProviderAdminService/ListProviders',
             gateway_dot_inference_dot_v1_dot_providers__pb2.ListProvidersRequest.SerializeToString,
             gateway_dot_inference_dot_v1_dot_providers__pb2.ListProvidersResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def TestProvider(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/gateway.inference.v1.ProviderAdminService/TestProvider',
+            gateway_dot_inference_dot_v1_dot_providers__pb2.TestProviderRequest.SerializeToString,
+            gateway_dot_inference_dot_v1_dot_providers__pb2.TestProviderResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -42,6 +42,17 @@ class ProviderAdminServiceStub:
     Statuses: OK. UNAUTHENTICATED (REASON_INVALID_API_KEY): another credential. UNIMPLEMENTED
     (REASON_NOT_IMPLEMENTED): the gateway has no admin key.
     """
+    TestProvider: _grpc.UnaryUnaryMultiCallable[_providers_pb2.TestProviderRequest, _providers_pb2.TestProviderResponse]
+    """Requests the list of models of a provider, with its own key or another one, as a test. Takes at
+    most 10 seconds.
+
+    For administrators, with an admin key.
+
+    Statuses: those of ListProviders. OK: also when the provider does not answer or rejects the key,
+    as the outcome says. INVALID_ARGUMENT (REASON_INVALID_REQUEST): a field is invalid, or an address
+    comes without a key. NOT_FOUND (REASON_NOT_FOUND): there is no such provider.
+    RESOURCE_EXHAUSTED (REASON_RATE_LIMITED): four tests run already in this process.
+    """
 
 @_typing.type_check_only
 class ProviderAdminServiceAsyncStub(ProviderAdminServiceStub):
@@ -56,6 +67,17 @@ class ProviderAdminServiceAsyncStub(ProviderAdminServiceStub):
 
     Statuses: OK. UNAUTHENTICATED (REASON_INVALID_API_KEY): another credential. UNIMPLEMENTED
     (REASON_NOT_IMPLEMENTED): the gateway has no admin key.
+    """
+    TestProvider: _aio.UnaryUnaryMultiCallable[_providers_pb2.TestProviderRequest, _providers_pb2.TestProviderResponse]  # type: ignore[assignment]
+    """Requests the list of models of a provider, with its own key or another one, as a test. Takes at
+    most 10 seconds.
+
+    For administrators, with an admin key.
+
+    Statuses: those of ListProviders. OK: also when the provider does not answer or rejects the key,
+    as the outcome says. INVALID_ARGUMENT (REASON_INVALID_REQUEST): a field is invalid, or an address
+    comes without a key. NOT_FOUND (REASON_NOT_FOUND): there is no such provider.
+    RESOURCE_EXHAUSTED (REASON_RATE_LIMITED): four tests run already in this process.
     """
 
 class ProviderAdminServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -74,6 +96,23 @@ class ProviderAdminServiceServicer(metaclass=_abc_1.ABCMeta):
 
         Statuses: OK. UNAUTHENTICATED (REASON_INVALID_API_KEY): another credential. UNIMPLEMENTED
         (REASON_NOT_IMPLEMENTED): the gateway has no admin key.
+        """
+
+    @_abc_1.abstractmethod
+    def TestProvider(
+        self,
+        request: _providers_pb2.TestProviderRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_providers_pb2.TestProviderResponse, _abc.Awaitable[_providers_pb2.TestProviderResponse]]:
+        """Requests the list of models of a provider, with its own key or another one, as a test. Takes at
+        most 10 seconds.
+
+        For administrators, with an admin key.
+
+        Statuses: those of ListProviders. OK: also when the provider does not answer or rejects the key,
+        as the outcome says. INVALID_ARGUMENT (REASON_INVALID_REQUEST): a field is invalid, or an address
+        comes without a key. NOT_FOUND (REASON_NOT_FOUND): there is no such provider.
+        RESOURCE_EXHAUSTED (REASON_RATE_LIMITED): four tests run already in this process.
         """
 
 def add_ProviderAdminServiceServicer_to_server(servicer: ProviderAdminServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

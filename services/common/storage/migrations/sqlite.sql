@@ -99,6 +99,16 @@ CREATE TABLE erased_items (
 	CONSTRAINT pk_erased_items PRIMARY KEY (user_id, kind),
 	CONSTRAINT fk_erased_items_user_id FOREIGN KEY(user_id) REFERENCES erasures (user_id)
 );
+CREATE TABLE stored_providers (
+	name VARCHAR(64) NOT NULL,
+	kind VARCHAR(16) NOT NULL,
+	base_url VARCHAR(2048) NOT NULL,
+	sealed_key BLOB,
+	sealed_by VARCHAR(16) DEFAULT '' NOT NULL,
+	created_at_ms BIGINT NOT NULL,
+	key_set_at_ms BIGINT NOT NULL,
+	CONSTRAINT pk_stored_providers PRIMARY KEY (name)
+);
 CREATE TABLE leases (
 	name VARCHAR(64) NOT NULL,
 	holder VARCHAR(64) NOT NULL,

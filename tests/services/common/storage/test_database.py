@@ -19,6 +19,7 @@ from gateway.errors.v1 import errors_pb2
 from services.accounts import tables as accounts
 from services.accounts.erasure import tables as erasure
 from services.accounts.limits import tables as limits
+from services.accounts.providers import tables as providers
 from services.accounts.requests import tables as requests
 from services.accounts.sign_in import tables as sign_in
 from services.accounts.usage import tables as usage
@@ -63,6 +64,7 @@ TABLES = {
     sign_in.sessions,
     erasure.erasures,
     erasure.erased_items,
+    providers.stored_providers,
     secrets.table,
     leases.table,
     files.files,

@@ -30,6 +30,8 @@ export interface Providers {
   data: readonly Provider[];
   workers: number;
   window_seconds: number;
+  /** The models of the settings that have fallbacks. */
+  fallbacks: readonly { id: string; models: readonly string[] }[];
 }
 
 /** What the requests of a group came to. */

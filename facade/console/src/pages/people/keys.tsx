@@ -12,6 +12,7 @@ import { type Paged, usePaged } from "../../parts/paged";
 import { Status, type Tone } from "../../parts/status";
 import { useActions } from "../../parts/actions";
 import { administersAll } from "../../shell/session";
+import { setupChanged } from "../../shell/setup";
 import { words } from "../../words";
 import { type Key, createKey, listKeys, revokeKey, rotateKey, updateKey } from "./accounts";
 import { LimitsForm } from "../operations/limits";
@@ -31,6 +32,7 @@ export function Keys() {
         onCreated={(key) => {
           setCreated(key);
           keys.reload();
+          setupChanged();
         }}
       />
       <NewKey created={created} onDone={() => setCreated(undefined)} />

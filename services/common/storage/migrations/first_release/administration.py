@@ -1,4 +1,4 @@
-"""Admin keys, the audit log and erasures of users' data."""
+"""Admin keys, the audit log, erasures of users' data, and stored providers."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -36,6 +36,17 @@ def create() -> None:
     op.create_index("ix_audit_log_at_ms", "audit_log", ["at_ms", "id"])
     op.create_index("ix_audit_log_subject_id", "audit_log", ["subject_id", "at_ms", "id"])
     _create_erasures()
+    op.create_table(
+        "stored_providers",
+        sa.Column("name", sa.String(64), nullable=False),
+        sa.Column("kind", sa.String(16), nullable=False),
+        sa.Column("base_url", sa.String(2048), nullable=False),
+        sa.Column("sealed_key", sa.LargeBinary()),
+        sa.Column("sealed_by", sa.String(16), nullable=False, server_default=""),
+        sa.Column("created_at_ms", sa.BigInteger(), nullable=False),
+        sa.Column("key_set_at_ms", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("name", name="pk_stored_providers"),
+    )
 
 
 def _create_erasures() -> None:
