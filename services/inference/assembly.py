@@ -4,13 +4,12 @@ import asyncio
 import itertools
 import logging
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Self
 
 from prometheus_client import CollectorRegistry
-from yarl import URL
 
 from gateway.inference.v1.inference_pb2 import EmbedRequest, ForwardRequest, GenerateRequest
 from services.common.clock import Clock
@@ -29,15 +28,14 @@ from services.inference import diagnostics, embeddings, forwarding
 from services.inference.adaptation.cache import Cache
 from services.inference.adaptation.session import MediaAdaptation
 from services.inference.allowances.admission import Admission
-from services.inference.facts.catalogue import Inputs
-from services.inference.facts.lifecycle import ModelLifecycles
 from services.inference.health_checks import HealthChecks
 from services.inference.limits.fees import Fees
 from services.inference.limits.reservation import Demand
 from services.inference.limits.subjects import may_use
 from services.inference.memory.turn_client import TurnFactory
 from services.inference.metrics import InferenceMetrics
-from services.inference.models import abilities, discovery
+from services.inference.models import discovery
+from services.inference.models.learning import LearntModels
 from services.inference.models.routing import Models
 from services.inference.pricing.costs import Costs
 from services.inference.provider_states.testing import ProviderTests
@@ -148,13 +146,8 @@ class Inference:
         self._authorizers = Authorizers()
         self._guard_addresses()
         self._asking: asyncio.Task[None] | None = None
-        self._learnt: dict[str, list[str]] = {}
-        self._lifecycles: ModelLifecycles = {}
-        self._abilities: dict[tuple[str, str], Inputs] = {}
-        self._shown: set[tuple[str, str]] = set()  # models whose abilities were queried
+        self._learnt = LearntModels(client, self._authorizers, environ, self._configured)
         self._unsupported_urls: set[str] = set()  # addresses of servers
-        self._checked_urls: set[str] = set()
-        self._answering_urls: dict[str, str] = {}  # the right base URLs for wrong ones
         self._recorder = UsageRecorder(
             settings.storage.data_dir,
             settings.usage,
@@ -297,68 +290,15 @@ class Inference:
         )
 
     async def learn(self, *, local_only: bool = False) -> None:
-        """Query providers, or only local servers, for their models.
-
-        A local server that does not respond is removed; the models of any other provider are kept.
-        """
+        """Query providers, or only local servers, for their models; see `LearntModels.query`."""
         asked = self._local()
         if not local_only:
             asked |= self._configured()
-        ends: ModelLifecycles = {}
-        discovered = await discovery.learn(self._client, asked, self._authorizers, ends)
-        learnt_before = {
-            name: self._learnt[name] for name in self._configured() if name in self._learnt
-        }
-        learnt = learnt_before | discovered
-        inputs = await self._abilities_of(asked, discovered)
-        ends = {at: one for at, one in self._lifecycles.items() if at[0] not in discovered} | ends
-        learnt_now = learnt, inputs, ends
-        if learnt_now != (self._learnt, self._abilities, self._lifecycles):
-            self._learnt, self._abilities, self._lifecycles = learnt_now
+        is_new, silent = await self._learnt.query(asked)
+        if is_new:
             self.engine.routes = self._routes()
-            log.info("models learnt", extra={"providers": sorted(learnt)})
         if not local_only:
-            await self._check_base_urls(asked.keys() - discovered.keys())
-
-    async def _check_base_urls(self, names: Iterable[str]) -> None:
-        """Look for the right base URL of each provider that never listed its models, once."""
-        configured = self._configured()
-        for name in sorted(names):
-            provider = configured.get(name)
-            if provider is None or name in self._learnt or provider.base_url in self._checked_urls:
-                continue
-            self._checked_urls.add(provider.base_url)
-            authorize = self._authorizers.of(name, provider, provider.key(self._environ))
-            if url := await discovery.answering_base_url(
-                self._client, provider, self._environ, authorize
-            ):
-                self._answering_urls[provider.base_url] = url
-                shown = URL(url).with_user(None)
-                log.warning(
-                    "settings",
-                    extra={
-                        "problem": f"providers.{name}.base_url: no API answers there, but one "
-                        f"answers at {shown}: correct base_url"
-                    },
-                )
-
-    async def _abilities_of(
-        self, asked: Mapping[str, Provider], discovered: Mapping[str, Sequence[str]]
-    ) -> dict[tuple[str, str], Inputs]:
-        """Return the abilities of local models; only new models are queried.
-
-        When a server reappears, all of its models are queried again.
-        """
-        gone = asked.keys() - discovered.keys()
-        self._shown = {one for one in self._shown if one[0] not in gone}
-        new = {
-            provider: [name for name in names if (provider, name) not in self._shown]
-            for provider, names in discovered.items()
-        }
-        inputs = await abilities.learn(self._client, asked, new)
-        self._shown.update((provider, name) for provider in new for name in new[provider])
-        kept = {one: reads for one, reads in self._abilities.items() if one in self._shown}
-        return kept | inputs
+            await self._learnt.check_base_urls(silent)
 
     def cost_of(self, used: UsedModel) -> int | None:
         """Return the cost of a model's usage, by the settings in force; see `cost_of_used`."""
@@ -457,7 +397,7 @@ class Inference:
     def _routes(self) -> Routes:
         configured = self._configured()
         local = self._local()
-        joined = {name: local[name] for name in self._learnt if name in local}
+        joined = {name: local[name] for name in self._learnt.names if name in local}
         everyone = {**joined, **configured}
         connections = registry.Connections(
             self._client,
@@ -469,17 +409,19 @@ class Inference:
             self._settings.models,
             everyone,
             sandbox.MODELS,
-            self._learnt,
-            self._abilities,
+            self._learnt.names,
+            self._learnt.abilities,
             embedded.embedded_models(),
             _caller_may_use,
-            self._lifecycles,
+            self._learnt.lifecycles,
         )
         return Routes(
             models=models,
             costs=Costs(everyone, models.configured, self._now_ms),
             servers={name: server_attributes(one.base_url) for name, one in everyone.items()},
-            providers=registry.build(everyone, connections, self._converter, self._answering_urls),
+            providers=registry.build(
+                everyone, connections, self._converter, self._learnt.answering_urls
+            ),
             responses=registry.build_responses(everyone, connections, self._unsupported_urls),
             messages=registry.build_messages(everyone, connections),
             batches=registry.build_batches(everyone, connections),
