@@ -255,8 +255,11 @@ class Services:
     async def stop_listening(self) -> None:
         """Reject new calls of other processes, and drain running ones for `limits.drain_s`.
 
-        Calls of this process continue to be served. Background responses have the same time.
+        Calls of this process continue to be served. Background responses have the same time. Calls
+        that wait for a document to change are answered.
         """
+        if self._started.articles is not None:
+            self._started.articles.end_waiting()
         await asyncio.gather(
             self._server.stop_listening(self._drain_s), self._drain_responses(self._drain_s)
         )

@@ -4,6 +4,7 @@ What a test asks it over HTTP goes the way every request goes, over gRPC and HTT
 only the processes are missing, which the end-to-end tests have.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -151,7 +152,8 @@ async def running_gateway(
             metrics_url = f"http://127.0.0.1:{facade.metrics_port}"
             yield Gateway(url, metrics_url, key, provider, grpc, http, counters)
         finally:
-            await facade.stop()
+            # As a worker does.
+            await asyncio.gather(facade.stop(), started.stop_listening())
             await started.stop()
             if telemetry is not None:
                 await telemetry.stop()

@@ -49,8 +49,10 @@ class ArticleService:
         servicer: ArticleEditorServicer,
         committer: DocumentCommitter,
         sweeper: Sweeper,
+        waiter: ChangeWaiter,
     ) -> None:
         self.servicer = servicer
+        self._waiter = waiter
         self._committer = committer
         self._sweeper = sweeper
         sweeper.start()
@@ -120,7 +122,11 @@ class ArticleService:
         lease = sweeper_lease(database, "articles", every_s, clock)
         retention = Retention(database, clock, usage)
         sweeper = article_sweeper(retention, sessions, requests, lease, limits, every_s, metrics)
-        return cls(servicer, committer, sweeper)
+        return cls(servicer, committer, sweeper, waiter)
+
+    def end_waiting(self) -> None:
+        """Answer the calls that wait for changes of documents."""
+        self._waiter.end()
 
     async def stop(self) -> None:
         """Stop the sweeper, and wait for running transactions and snapshots."""

@@ -38,20 +38,30 @@ class ChangeWaiter:
         self._engine = engine
         self._look_every_s = look_every_s
         self._waiting: defaultdict[str, set[asyncio.Event]] = defaultdict(set)
+        self._has_ended = False
 
     def notify(self, article_id: str) -> None:
         """Wake the calls that wait for a document, which this process has edited."""
         for changed in self._waiting.get(article_id, ()):
             changed.set()
 
+    def end(self) -> None:
+        """Let no call wait any longer, as the process stops."""
+        self._has_ended = True
+        for article_id in self._waiting:
+            self.notify(article_id)
+
     async def wait(self, article_id: str, revision: int, seconds: float) -> None:
-        """Return once a document has another revision, is deleted, or the time is over."""
+        """Return once a document has another revision, is deleted, or the time is over.
+
+        It returns at once when the process stops: the caller asks another one.
+        """
         changed = asyncio.Event()
         self._waiting[article_id].add(changed)
         try:
             with suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
-                    while await self._revision(article_id) == revision:
+                    while not self._has_ended and await self._revision(article_id) == revision:
                         with suppress(TimeoutError):
                             async with asyncio.timeout(self._look_every_s):
                                 await changed.wait()

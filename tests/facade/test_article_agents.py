@@ -1,12 +1,14 @@
 """What editors and agents ask of documents beyond single edits of blocks."""
 
 import asyncio
+from functools import partial
 
 import pytest
 import pytest_asyncio
 
 from tests.facade.article_editor import Editor
 from tests.gateway_in_process import running_gateway
+from tests.waiting import until
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -244,6 +246,18 @@ async def test_a_call_waits_for_a_change_and_others_are_listed(editor):
     [this, other] = (await editor.done("session/list"))["sessions"]
     assert (this["this"], this["own"], this["name"]) == (True, True, "tester")
     assert (other["this"], other["own"], other["clientId"]) == (False, True, "other")
+
+
+async def test_a_call_that_waits_is_answered_when_the_process_stops(tmp_path):
+    async with running_gateway(tmp_path, limits={"drain_s": 3}) as gateway:
+        editor = Editor(gateway, gateway.key)
+        await editor.open_new()
+        await editor.insert(text("a"))
+        waiting = asyncio.create_task(editor.done("doc/changes", since=1, waitSeconds=30))
+        requests = partial(gateway.counters.get_sample_value, "gateway_http_live_requests")
+        await until(lambda: requests() == 1)
+    # Otherwise it would be refused after `drain_s`.
+    assert await waiting == {"revision": 1}
 
 
 async def test_copies_in_one_request_are_bounded(editor):
