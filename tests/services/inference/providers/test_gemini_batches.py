@@ -6,7 +6,7 @@ from services.inference.providers.gemini import headers
 from services.inference.providers.gemini.batches import GeminiBatches
 from services.inference.providers.upstream import Upstream
 from tests.gateway_in_process import serving
-from tests.services.inference.providers.scripted_server import Gauge
+from tests.services.inference.providers.scripted_server import LiveCalls
 from tests.upstream.app import create_app
 
 PATH = "/models/echo:generateContent"
@@ -16,7 +16,7 @@ BODY = b'{"contents":[{"role":"user","parts":[{"text":"hi"}]}]}'
 async def test_a_batch_is_found_by_its_name_on_any_page() -> None:
     app = create_app(personalities=(), now=lambda: 1_000.0)
     async with serving(app) as url, Client(connect_timeout_s=60) as client:
-        upstream = Upstream("google", f"{url}/v1beta", headers("k"), Limits(), client, Gauge())
+        upstream = Upstream("google", f"{url}/v1beta", headers("k"), Limits(), client, LiveCalls())
         batches = GeminiBatches(upstream)
         ids = [await batches.create(f"b{n}", PATH, (), [("r0", BODY)]) for n in range(5)]
         # A page has two.
