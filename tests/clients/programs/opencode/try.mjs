@@ -101,7 +101,7 @@ const keys = {
 };
 
 try {
-  await runSampled(steps, "command");
+  await runSampled(steps, "command", ["anthropic"]);
   await run(keys, kinds.slice(0, 1));
 } finally {
   rmSync(folder, { recursive: true, force: true });

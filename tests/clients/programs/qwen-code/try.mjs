@@ -91,7 +91,7 @@ const keys = {
 };
 
 try {
-  await runSampled(steps, "toolLoop");
+  await runSampled(steps, "toolLoop", ["anthropic"]);
   await run(keys, kinds.slice(0, 1));
 } finally {
   rmSync(folder, { recursive: true, force: true });
