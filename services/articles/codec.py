@@ -1,6 +1,7 @@
 """Decodes and applies edits, and encodes documents and operations for storage."""
 
 import time
+import zlib
 from itertools import islice
 from typing import NamedTuple
 
@@ -28,6 +29,8 @@ from services.common.errors import GatewayError
 # after them. A pause of no time would not let other threads run.
 _ENCODED_AT_ONCE = 100
 _PAUSE_S = 1e-4
+# The fastest: higher ones save little.
+_LEVEL = 1
 
 
 class AppliedOperation(NamedTuple):
@@ -104,24 +107,43 @@ def replay(document: Document, operation: bytes) -> Document:
     return from_json(orjson.loads(operation)).apply(document).document
 
 
-def encode_document(document: Document) -> bytes:
+class EncodedDocument(NamedTuple):
+    """The stored form of a document.
+
+    Attributes:
+        content: its JSON, compressed.
+        size_bytes: the size of the JSON.
+    """
+
+    content: bytes
+    size_bytes: int
+
+
+def encode_document(document: Document) -> EncodedDocument:
     """Return the stored form of a document; to be called in a thread of its own.
 
-    The thread gives way after some blocks each. Python would interrupt it every 5 ms, and an edit
-    that is made meanwhile waits several times.
+    The thread gives way after some blocks each: an edit that is made meanwhile waits for it several
+    times. The JSON is compressed, as no edit can be stored while it is written.
     """
-    parts = []
-    blocks = iter(document.blocks)
-    while part := list(islice(blocks, _ENCODED_AT_ONCE)):
-        parts.append(orjson.dumps([element_to_json(block) for block in part])[1:-1])
-        time.sleep(_PAUSE_S)
+    compressor = zlib.compressobj(_LEVEL)
     others = orjson.dumps(document.to_json_without_blocks())
-    return b'%b,"blocks":[%b]}' % (others[:-1], b",".join(parts))
+    parts = [compressor.compress(b'%b,"blocks":[' % others[:-1])]
+    size = len(others) + len(',"blocks":[]')
+    blocks = iter(document.blocks)
+    separator = b""
+    while part := list(islice(blocks, _ENCODED_AT_ONCE)):
+        encoded = orjson.dumps([element_to_json(block) for block in part])[1:-1]
+        parts.append(compressor.compress(separator + encoded))
+        size += len(separator) + len(encoded)
+        separator = b","
+        time.sleep(_PAUSE_S)
+    parts += compressor.compress(b"]}"), compressor.flush()
+    return EncodedDocument(b"".join(parts), size)
 
 
 def decode_document(content: bytes) -> Document:
-    """Parse the output of `encode_document`."""
-    return Document.from_json(orjson.loads(content))
+    """Parse the content that `encode_document` returns."""
+    return Document.from_json(orjson.loads(zlib.decompress(content)))
 
 
 def to_gateway_error(error: EditError) -> GatewayError:

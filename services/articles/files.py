@@ -169,6 +169,10 @@ def _upload(filename: str, mime_type: str, content: bytes) -> Iterator[files_pb2
     yield files_pb2.CreateFileRequest(trailer=trailer)
 
 
+# The edits that may name files.
+_NAMING_FILES = (InsertBlocks, ImportDocument, WriteMarkdown, ReplaceText)
+
+
 def referenced_files(edit: DocumentEdit) -> dict[str, str]:
     """Return the ids of the files that an edit names, each with its first JSON pointer."""
     file_ids: dict[str, str] = {}
@@ -177,6 +181,8 @@ def referenced_files(edit: DocumentEdit) -> dict[str, str]:
             _collect(block.content.get("image"), f"/blocks/{index}/image", file_ids)
     elif isinstance(edit, ApplyEdits):
         for index, one in enumerate(edit.edits):
+            if not isinstance(one, _NAMING_FILES):
+                continue
             for file_id, pointer in referenced_files(one).items():
                 file_ids.setdefault(file_id, f"/edits/{index}{pointer}")
     elif isinstance(edit, ImportDocument):

@@ -97,9 +97,12 @@ class OperationLog:
     async def _load(self, connection: AsyncConnection, article_id: str) -> DocumentState:
         snapshot = (
             await connection.execute(
-                select(snapshots.c.revision, snapshots.c.content, snapshots.c.log_bytes).where(
-                    snapshots.c.article_id == article_id
-                )
+                select(
+                    snapshots.c.revision,
+                    snapshots.c.content,
+                    snapshots.c.size_bytes,
+                    snapshots.c.log_bytes,
+                ).where(snapshots.c.article_id == article_id)
             )
         ).one_or_none()
         tail = await _after(connection, article_id, snapshot.revision if snapshot else 0)
@@ -221,27 +224,29 @@ class OperationLog:
 
     async def take_snapshot(self, article_id: str, state: DocumentState) -> DocumentState:
         """Store a snapshot, unless there is a newer one; return the state with the new sizes."""
-        content = await asyncio.to_thread(codec.encode_document, state.document)
+        encoded = await asyncio.to_thread(codec.encode_document, state.document)
 
         async def keep(connection: AsyncConnection) -> None:
             mine = insert_into(connection, snapshots).values(
                 article_id=article_id,
                 revision=state.revision,
-                content=content,
+                content=encoded.content,
+                size_bytes=encoded.size_bytes,
                 log_bytes=state.log_bytes,
             )
             await connection.execute(
                 mine.on_conflict_do_update(
                     index_elements=[snapshots.c.article_id],
                     set_={
-                        name: mine.excluded[name] for name in ("revision", "content", "log_bytes")
+                        name: mine.excluded[name]
+                        for name in ("revision", "content", "size_bytes", "log_bytes")
                     },
                     where=snapshots.c.revision < mine.excluded.revision,
                 )
             )
 
         await write(self._engine, keep)
-        return replace(state, snapshot_bytes=len(content), tail_operations=0, tail_bytes=0)
+        return replace(state, snapshot_bytes=encoded.size_bytes, tail_operations=0, tail_bytes=0)
 
 
 async def _after(
@@ -257,7 +262,7 @@ async def _after(
 
 
 def _build(
-    snapshot: Row[int, bytes, int] | None, tail: Sequence[Row[int, bytes, int]]
+    snapshot: Row[int, bytes, int, int] | None, tail: Sequence[Row[int, bytes, int]]
 ) -> DocumentState:
     if snapshot is None:
         start = DocumentState(Document(), 0)
@@ -266,7 +271,7 @@ def _build(
         start = DocumentState(
             document,
             snapshot.revision,
-            len(snapshot.content),
+            snapshot.size_bytes,
             log_bytes=snapshot.log_bytes,
         )
     return _replayed(start, tail)

@@ -195,7 +195,7 @@ def _sizes(connection: AsyncConnection, article_id: str) -> Select[Any]:
     return (
         select(
             articles.c.size_bytes.label("charged"),
-            (size(snapshots.c.content) + after_snapshot).label("content"),
+            (snapshots.c.size_bytes + after_snapshot).label("content"),
         )
         .join(snapshots, snapshots.c.article_id == articles.c.id)
         .where(articles.c.id == article_id, articles.c.deleted_at_ms.is_(None))

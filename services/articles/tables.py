@@ -119,7 +119,9 @@ snapshots = Table(
     metadata,
     Column("article_id", String(20), ForeignKey("articles.id"), primary_key=True),
     Column("revision", BigInteger, nullable=False),
+    # Compressed; `size_bytes` is the size before that.
     Column("content", LargeBinary, nullable=False),
+    Column("size_bytes", BigInteger, nullable=False),
     Column("log_bytes", BigInteger, nullable=False),
 )
 

@@ -228,7 +228,7 @@ async def measure() -> Figures:
             began_s = _processor_s(process_id)
             await _timed(large)
             cpu_ms = (_processor_s(process_id) - began_s) * 1e3 / _EDITS
-            together = median([await _ms(large.append_to_many()) for _ in range(_ROUNDS)])
+            together = median([await _ms(large.append_to_many()) for _ in range(_ROUNDS * 4)])
             one = median([await _ms(large.append()) for _ in range(_ROUNDS * 10)])
             outline_ms = median([await _ms(large.outline()) for _ in range(_ROUNDS)])
             await paper.fill(0)

@@ -188,13 +188,14 @@ def _apply_edits(edit: pb.ApplyEdits, new_id: NewId) -> ApplyEdits:
         raise schema_error("/edits", problem)
     edits: list[DocumentEdit] = []
     for index, message in enumerate(edit.edits):
-        pointer = join_pointer("/edits", index)
         if message.HasField("apply_edits"):
+            pointer = join_pointer("/edits", index)
             raise schema_error(pointer, "edits cannot contain edits of edits")
         try:
             edits.append(read_edit(_with_ids(message, edits), new_id))
         except EditError as error:
-            raise EditError(error.code, pointer + error.pointer, error.problem) from None
+            pointer = join_pointer("/edits", index) + error.pointer
+            raise EditError(error.code, pointer, error.problem) from None
     return ApplyEdits(tuple(edits))
 
 

@@ -3,7 +3,8 @@
 Every edit would copy a tuple of 10,000 blocks as a whole. This sequence is divided into runs of at
 most 128; an edit copies the run that it changes and the short tuple of runs. Each run has an index
 of its ids, and of the citations, files, labels and counted blocks in it, so none is ever collected
-from all blocks.
+from all blocks. All versions of a sequence share a mapping from ids to the runs where they were
+last; as a run moves when others are cut or joined, it tells only where to look first.
 """
 
 from bisect import bisect_left, bisect_right
@@ -14,6 +15,8 @@ from typing import NamedTuple
 from services.articles.tree.nodes import LABELLED_TYPES, Element, joined_cites, shown_files
 
 _LONGEST_RUN = 128
+# Entries of removed elements, beside one for each element, before the shared mapping is made anew.
+_MOST_REMOVED = 1_000
 
 
 class _Run(NamedTuple):
@@ -41,13 +44,15 @@ def _run(elements: tuple[Element, ...]) -> _Run:
 class BlockSequence:
     """An immutable sequence of elements, found by position or by id."""
 
-    __slots__ = ("_runs", "_starts")
+    __slots__ = ("_last_runs", "_runs", "_starts")
 
     def __init__(self, elements: Sequence[Element] = ()) -> None:
-        self._set(tuple(_cut(tuple(elements))))
+        self._set(tuple(_cut(tuple(elements))), {})
+        self._note_runs(0, len(self._runs))
 
-    def _set(self, runs: tuple[_Run, ...]) -> None:
+    def _set(self, runs: tuple[_Run, ...], last_runs: dict[str, int]) -> None:
         self._runs = runs
+        self._last_runs = last_runs
         # The start position of each run, followed by the total length.
         self._starts = tuple(accumulate((len(run.elements) for run in runs), initial=0))
 
@@ -81,10 +86,25 @@ class BlockSequence:
 
     def position_of(self, element_id: str) -> int:
         """Return the position of the element with an id; raise KeyError if there is none."""
-        for run, start in zip(self._runs, self._starts, strict=False):
+        runs = self._runs
+        last = self._last_runs.get(element_id, 0)
+        # There, or else in one nearby.
+        for near in (last, last - 1, last + 1):
+            if 0 <= near < len(runs) and element_id in runs[near].positions:
+                return self._starts[near] + runs[near].positions[element_id]
+        for index, run in enumerate(runs):
             if element_id in run.positions:
-                return start + run.positions[element_id]
+                self._last_runs[element_id] = index
+                return self._starts[index] + run.positions[element_id]
         raise KeyError(element_id)
+
+    def _note_runs(self, first: int, stop: int) -> None:
+        """Note the runs of the elements in some runs."""
+        if len(self._last_runs) > 2 * len(self) + _MOST_REMOVED:
+            self._last_runs = {}
+            first, stop = 0, len(self._runs)
+        for index in range(first, stop):
+            self._last_runs.update(dict.fromkeys(self._runs[index].positions, index))
 
     def spliced(self, start: int, stop: int, elements: Sequence[Element]) -> "BlockSequence":
         """Return the sequence with the elements `start:stop` replaced by `elements`."""
@@ -96,8 +116,10 @@ class BlockSequence:
         leading = self._runs[first_run].elements[: start - self._starts[first_run]]
         trailing = self._runs[last_run].elements[stop - self._starts[last_run] :]
         sequence = object.__new__(BlockSequence)
-        cut = _cut((*leading, *elements, *trailing))
-        sequence._set((*self._runs[:first_run], *cut, *self._runs[last_run + 1 :]))
+        cut = tuple(_cut((*leading, *elements, *trailing)))
+        runs = (*self._runs[:first_run], *cut, *self._runs[last_run + 1 :])
+        sequence._set(runs, self._last_runs)
+        sequence._note_runs(first_run, first_run + len(cut))
         return sequence
 
     def replaced(self, position: int, element: Element) -> "BlockSequence":
@@ -107,12 +129,13 @@ class BlockSequence:
         sequence = object.__new__(BlockSequence)
         sequence._runs = (*self._runs[:index], run, *self._runs[index + 1 :])
         sequence._starts = self._starts
+        sequence._last_runs = self._last_runs
         return sequence
 
     def updated(self, changed: Mapping[str, Element]) -> "BlockSequence":
         """Return the sequence with new states of elements, by id; each run is built once."""
         sequence = object.__new__(BlockSequence)
-        sequence._set(tuple([_updated(run, changed) for run in self._runs]))
+        sequence._set(tuple([_updated(run, changed) for run in self._runs]), self._last_runs)
         return sequence
 
     def cites(self) -> tuple[str, ...]:

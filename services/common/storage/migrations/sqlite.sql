@@ -218,6 +218,7 @@ CREATE TABLE article_snapshots (
 	article_id VARCHAR(20) NOT NULL,
 	revision BIGINT NOT NULL,
 	content BLOB NOT NULL,
+	size_bytes BIGINT NOT NULL,
 	log_bytes BIGINT DEFAULT '0' NOT NULL,
 	CONSTRAINT pk_article_snapshots PRIMARY KEY (article_id),
 	CONSTRAINT fk_article_snapshots_article_id FOREIGN KEY(article_id) REFERENCES articles (id)

@@ -83,6 +83,7 @@ def _create_articles() -> None:
         sa.Column("article_id", sa.String(20), nullable=False),
         sa.Column("revision", sa.BigInteger(), nullable=False),
         sa.Column("content", sa.LargeBinary(), nullable=False),
+        sa.Column("size_bytes", sa.BigInteger(), nullable=False),
         sa.Column("log_bytes", sa.BigInteger(), nullable=False, server_default="0"),
         sa.PrimaryKeyConstraint("article_id", name="pk_article_snapshots"),
         sa.ForeignKeyConstraint(
