@@ -46,7 +46,7 @@ class ChangeWaiter:
             changed.set()
 
     def end(self) -> None:
-        """Let no call wait any longer, as the process stops."""
+        """Answer the calls that wait, and those that come; the process stops."""
         self._has_ended = True
         for article_id in self._waiting:
             self.notify(article_id)

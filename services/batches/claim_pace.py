@@ -23,8 +23,8 @@ class ClaimPace:
     def tasks(self, now_s: float) -> int:
         """Return the number of tasks to claim at a time, in seconds of a monotonic clock."""
         elapsed_s = max(now_s - self._claimed_at, 1e-3)
-        wanted = min(2 * self._claimed, int(self._claimed * _TARGET_S / elapsed_s), _MAX_TASKS)
-        return max(1, wanted)
+        count = min(2 * self._claimed, int(self._claimed * _TARGET_S / elapsed_s), _MAX_TASKS)
+        return max(1, count)
 
     def add(self, user_ids: list[str], now_s: float) -> None:
         """Note whose tasks have been claimed together."""

@@ -126,6 +126,7 @@ class ResultWriter:
             except GatewayError as error:
                 log.warning("results are not stored yet", extra={"error": error.message})
             except Exception:
+                # Nobody waits for an answer: the task runs again when its claim ends.
                 log.exception("results could not be stored")
                 if len(parts) == 1:
                     return ()

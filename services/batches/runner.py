@@ -18,7 +18,7 @@ from services.batches.result_writer import ResultWriter
 from services.batches.slots import RequestSlots
 from services.batches.task_queue import TaskQueue
 from services.batches.task_run import TaskRun
-from services.batches.tasks import Task, Wanted
+from services.batches.tasks import Task, TaskFilter
 from services.common.clock import Clock
 from services.common.errors import GatewayError
 from services.common.process.byte_budget import ByteBudget
@@ -138,11 +138,11 @@ class BatchRunner:
 
     async def _claim(self) -> bool:
         """Claim tasks and start them; return whether there were some."""
-        wanted = self._wanted()
-        if not wanted:
+        filters = self._filters()
+        if not filters:
             return False
-        free = await self._queue.free(wanted)
-        first = next((each for each, is_free in zip(wanted, free, strict=True) if is_free), None)
+        free = await self._queue.free(filters)
+        first = next((each for each, is_free in zip(filters, free, strict=True) if is_free), None)
         if first is None:
             return False
         tasks = await self._queue.claim(first)
@@ -154,22 +154,22 @@ class BatchRunner:
             await asyncio.sleep(0)
         return bool(tasks)
 
-    def _wanted(self) -> Sequence[Wanted]:
-        """Return the tasks that could be run now, the most urgent first."""
-        wanted = [
-            Wanted(kinds)
+    def _filters(self) -> Sequence[TaskFilter]:
+        """Return which tasks could be run now, the most urgent first."""
+        filters = [
+            TaskFilter(kinds)
             for kinds, running in zip(_GROUPS, self._others, strict=True)
             if len(running) < _OTHERS
         ]
         if not self._slots.has_room:
-            return wanted
+            return filters
         # First those of users who have none here, so that nobody waits for the batches of another.
         supplied = self._slots.supplied_users
         users = self._pace.users.union(self._slots.users)
-        wanted.append(Wanted(_RUN, users))
+        filters.append(TaskFilter(_RUN, users))
         if len(supplied) < len(users):
-            wanted.append(Wanted(_RUN, supplied, self._pace.tasks(self._clock.monotonic())))
-        return wanted
+            filters.append(TaskFilter(_RUN, supplied, self._pace.tasks(self._clock.monotonic())))
+        return filters
 
     def _begin(self, task: Task) -> None:
         """Start to run a claimed task."""

@@ -32,7 +32,7 @@ from services.batches.repository import delete_rows
 from services.batches.result_rows import COUNTS, has_result, result_rows, sums
 from services.batches.tables import batch_requests, batch_results, batch_tasks, batches
 from services.batches.task_rows import begin_batch, set_finalizing
-from services.batches.tasks import ClaimedRequest, QueueState, Task, TaskResults, Wanted
+from services.batches.tasks import ClaimedRequest, QueueState, Task, TaskFilter, TaskResults
 from services.common import ids
 from services.common.clock import Clock
 from services.common.process.registry import ProcessRegistry
@@ -75,9 +75,9 @@ class TaskQueue:
         if processes:
             processes.on_death.append(self.release_of_process)
 
-    async def free(self, wanted: Sequence[Wanted]) -> Sequence[bool]:
-        """Return for each of `wanted` whether there are such tasks that can be claimed."""
-        query = select(*[exists().where(*self._is_free(each)) for each in wanted])
+    async def free(self, filters: Sequence[TaskFilter]) -> Sequence[bool]:
+        """Return for each filter whether there are such tasks that can be claimed."""
+        query = select(*[exists().where(*self._is_free(each)) for each in filters])
         async with reading_once(self._engine) as connection:
             return tuple((await connection.execute(query)).one())
 
@@ -92,13 +92,13 @@ class TaskQueue:
         async with reading_once(self._engine) as connection:
             return QueueState(*(await connection.execute(query)).one())
 
-    async def claim(self, wanted: Wanted) -> Sequence[Task]:
-        """Claim the first free tasks of those that are wanted; none if there are none."""
+    async def claim(self, chosen: TaskFilter) -> Sequence[Task]:
+        """Claim the first free tasks that a filter lets through; none if there are none."""
         first = (
             select(batch_tasks.c.id)
-            .where(*self._is_free(wanted))
+            .where(*self._is_free(chosen))
             .order_by(batch_tasks.c.id)
-            .limit(wanted.at_most)
+            .limit(chosen.at_most)
             .with_for_update(skip_locked=True)
         )
         hold = (
@@ -355,14 +355,14 @@ class TaskQueue:
     def _is_one_held(self, task_ids: Collection[str]) -> ColumnElement[bool]:
         return and_(batch_tasks.c.id.in_(task_ids), batch_tasks.c.holder == self._holder)
 
-    def _is_free(self, wanted: Wanted) -> Sequence[ColumnElement[bool]]:
+    def _is_free(self, chosen: TaskFilter) -> Sequence[ColumnElement[bool]]:
         conditions = [
             self._rows.has_expired(),
             batch_tasks.c.not_before_ms <= self._clock.now_ms(),
-            batch_tasks.c.kind.in_(wanted.kinds),
+            batch_tasks.c.kind.in_(chosen.kinds),
         ]
-        if wanted.except_users:
-            conditions.append(batch_tasks.c.user_id.not_in(wanted.except_users))
+        if chosen.except_users:
+            conditions.append(batch_tasks.c.user_id.not_in(chosen.except_users))
         return conditions
 
 

@@ -86,8 +86,8 @@ class QueueState:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """The tasks that a process could run now.
+class TaskFilter:
+    """Which tasks a process could run now.
 
     Attributes:
         kinds: their kinds.

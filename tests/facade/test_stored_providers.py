@@ -87,12 +87,12 @@ async def chat(gateway: Gateway, model: str = "acme/m-1") -> tuple[int, str]:
     body = {"model": model, "messages": [{"role": "user", "content": "Hi"}]}
     url = f"{gateway.url}/v1/chat/completions"
     async with gateway.http.post(url, json=body, headers=gateway.bearer()) as answer:
-        told = await answer.text()
-        assert SECRET not in told and ROTATED not in told
-        found = await answer.json()
+        text = await answer.text()
+        assert SECRET not in text and ROTATED not in text
+        content = await answer.json()
     if answer.status == 200:
-        return 200, found["choices"][0]["message"]["content"]
-    return answer.status, found["error"]["code"]
+        return 200, content["choices"][0]["message"]["content"]
+    return answer.status, content["error"]["code"]
 
 
 async def states_of(gateway: Gateway) -> Mapping[str, str]:

@@ -1,4 +1,4 @@
-"""What providers say of their models: their names, abilities and lifecycles."""
+"""The names, abilities and lifecycles of models, learnt from their providers."""
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -74,7 +74,7 @@ def _iterations(usage: Usage, kind: str) -> list[dict[str, Any]]:
 
 def _add(total: Usage, iteration: dict[str, Any]) -> None:
     for name in _NAMED_COUNTS:
-        setattr(total, name, getattr(total, name) + _count(iteration.get(name)))
+        setattr(total, name, min(getattr(total, name) + _count(iteration.get(name)), _MOST))
 
 
 def _add_writes(fields: dict[str, Any], iteration: dict[str, Any]) -> None:

@@ -77,16 +77,6 @@ class ErrorFactory(Protocol):
         """Return the error for an error object in an answer."""
 
 
-class LiveCalls(Protocol):
-    """How many calls of providers are in progress.
-
-    Attributes:
-        count: their number; a gauge reads it, so that a call does not update one.
-    """
-
-    count: int
-
-
 class Reader(Protocol):
     """Incremental parser of one response of a dialect.
 

@@ -13,6 +13,7 @@ from services.common.settings import Limits
 from services.common.settings import Provider as ProviderSettings
 from services.common.settings.clouds import BEDROCK, VERTEX
 from services.inference.facts.catalogue import server_facts
+from services.inference.metrics import UpstreamCalls
 from services.inference.providers import (
     anthropic,
     bedrock,
@@ -34,7 +35,7 @@ from services.inference.providers.openai.batches import OpenAIBatches
 from services.inference.providers.openai_responses import ResponsesProvider
 from services.inference.providers.openai_responses.endpoint import EndpointSupport
 from services.inference.providers.openai_responses.provider import COMPACT
-from services.inference.providers.protocols import Classify, LiveCalls
+from services.inference.providers.protocols import Classify
 from services.inference.providers.upstream import Upstream
 from services.inference.providers.vertex.claude import VertexEndpoint
 from services.inference.providers.vertex.gemini import VertexApi
@@ -107,7 +108,7 @@ class Connections:
 
     client: Client
     limits: Limits
-    live: LiveCalls
+    live: UpstreamCalls
     authorizers: Authorizers = field(default_factory=Authorizers)
 
     def upstream(

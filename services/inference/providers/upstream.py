@@ -23,19 +23,14 @@ from services.common.process import logs
 from services.common.process.telemetry.trace_context import attempt_trace, current_trace
 from services.common.process.timer_wheel import TimerWheel
 from services.common.settings import Limits
+from services.inference.metrics import UpstreamCalls
 from services.inference.offload import offload
 from services.inference.providers import failures, redaction
 from services.inference.providers.base import Call
 from services.inference.providers.bounds import check_values, parse
 from services.inference.providers.connection_failures import TRANSLATED, connection_failure
 from services.inference.providers.event_stream import EventStream, let_end
-from services.inference.providers.protocols import (
-    Authorize,
-    Classify,
-    LiveCalls,
-    Reader,
-    Splitter,
-)
+from services.inference.providers.protocols import Authorize, Classify, Reader, Splitter
 from services.inference.providers.sse import SseSplitter, SseTooLongError, is_event_stream
 from services.inference.stored_files import StoredFilesBody
 from services.inference.stream.batches import Batches, OnBatch
@@ -93,7 +88,7 @@ class Upstream:
         headers: Mapping[str, str],
         limits: Limits,
         client: http.Client,
-        live: LiveCalls,
+        live: UpstreamCalls,
         now: Callable[[], float] = time.time,
         missing_key: str = "",
         classify: Classify = failures.classify,

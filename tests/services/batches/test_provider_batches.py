@@ -17,7 +17,7 @@ from services.batches.repository import BatchRepository
 from services.batches.submitting import Submitting
 from services.batches.tables import batch_requests, provider_batches
 from services.batches.task_queue import TaskQueue
-from services.batches.tasks import Task, Wanted
+from services.batches.tasks import Task, TaskFilter
 from services.common.clock import Clock
 from services.common.errors import GatewayError
 from services.common.messages.deferred_call import RenderedCall
@@ -137,7 +137,7 @@ class Worlds(Hosts):
 
 
 async def taken(queue: TaskQueue, kind: TaskKind) -> Task:
-    [task] = await queue.claim(Wanted([kind]))
+    [task] = await queue.claim(TaskFilter([kind]))
     return task
 
 
@@ -148,7 +148,7 @@ async def test_a_batch_survives_the_death_of_each_worker(engine: AsyncEngine) ->
     first = await taken(hosts.first, TaskKind.SUBMIT)
     with pytest.raises(Killed):
         await hosts.submitting(hosts.first).run(first)
-    assert not await hosts.second.claim(Wanted([TaskKind.SUBMIT])), "it is held"
+    assert not await hosts.second.claim(TaskFilter([TaskKind.SUBMIT])), "it is held"
     hosts.clock.now_s += LEASE_S + 1
     hosts.provider.dies_after_create = False
     second = await taken(hosts.second, TaskKind.SUBMIT)
@@ -159,7 +159,7 @@ async def test_a_batch_survives_the_death_of_each_worker(engine: AsyncEngine) ->
 
     hosts.dies_at = 70
     reading = await taken(hosts.first, TaskKind.COLLECT)
-    assert not await hosts.second.claim(Wanted([TaskKind.RUN])), "all are at the provider"
+    assert not await hosts.second.claim(TaskFilter([TaskKind.RUN])), "all are at the provider"
     with pytest.raises(Killed):
         await hosts.collecting(hosts.first).run(reading)
     assert 0 < len(await hosts.stored()) <= 70
@@ -173,7 +173,7 @@ async def test_a_batch_survives_the_death_of_each_worker(engine: AsyncEngine) ->
     # The provider has not answered the last request, which is run by the gateway.
     run = await taken(hosts.first, TaskKind.RUN)
     assert [request.number for request in run.requests] == [SIZE - 1]
-    assert not await hosts.second.claim(Wanted(list(TaskKind)))
+    assert not await hosts.second.claim(TaskFilter(list(TaskKind)))
     async with reading_once(engine) as connection:
         assert (await connection.execute(select(provider_batches))).all() == []
 
@@ -186,7 +186,7 @@ async def test_a_limit_delays_what_is_not_submitted(engine: AsyncEngine) -> None
     assert await hosts.submitting(hosts.first).run(task) == 90
     await hosts.first.release(task, 90)
     assert [len(requests) for _, requests in hosts.provider.created.values()] == [70]
-    assert not await hosts.first.claim(Wanted([TaskKind.SUBMIT, TaskKind.RUN]))
+    assert not await hosts.first.claim(TaskFilter([TaskKind.SUBMIT, TaskKind.RUN]))
     hosts.clock.now_s += 91
     hosts.admits = SIZE
     assert await hosts.submitting(hosts.second).run(await taken(hosts.second, TaskKind.SUBMIT)) == 0
@@ -225,6 +225,6 @@ async def test_own_workers_run_what_is_left_to_them(engine: AsyncEngine) -> None
     hosts.keeps_every = 40
     await hosts.create(SIZE, BODY)
     await hosts.submitting(hosts.first).run(await taken(hosts.first, TaskKind.SUBMIT))
-    tasks = await hosts.first.claim(Wanted([TaskKind.RUN], at_most=SIZE))
+    tasks = await hosts.first.claim(TaskFilter([TaskKind.RUN], at_most=SIZE))
     assert [[each.number for each in task.requests] for task in tasks] == [[39], [79], [119]]
     assert [len(requests) for _, requests in hosts.provider.created.values()] == [SIZE - 3]

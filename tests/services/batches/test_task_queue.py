@@ -26,7 +26,7 @@ from services.batches.tables import batch_results
 from services.batches.task_queue import TaskQueue
 from services.batches.task_rows import TASK_SIZE
 from services.batches.task_run import TaskRun
-from services.batches.tasks import Task, TaskResults, Wanted
+from services.batches.tasks import Task, TaskFilter, TaskResults
 from services.common.clock import Clock
 from services.common.errors import GatewayError
 from services.common.grpc.authentication import Caller
@@ -36,8 +36,8 @@ from services.common.storage.database import reading_once
 from tests.manual_clock import ManualClock
 from tests.waiting import until
 
-OTHERS = Wanted((TaskKind.VALIDATE, TaskKind.FINALIZE))
-RUNS = Wanted((TaskKind.RUN,))
+OTHERS = TaskFilter((TaskKind.VALIDATE, TaskKind.FINALIZE))
+RUNS = TaskFilter((TaskKind.RUN,))
 LEASE_S = 30
 LIMITS = BatchLimits(1_000, 1 << 20, 1 << 20, 3, 86_400, 86_400, LEASE_S)
 ADA = Caller("user_ada", "", accounts_pb2.PLAN_PERSONAL_FREE, key_id="key_ada")
@@ -145,10 +145,10 @@ async def test_a_cancelled_batch_ends_with_what_runs(engine: AsyncEngine) -> Non
 async def test_users_in_turn_and_a_batch_that_waits(engine: AsyncEngine) -> None:
     hosts = Hosts(engine)
     await hosts.create(1)
-    assert not await hosts.first.claim(Wanted(RUNS.kinds, [ADA.user_id]))
+    assert not await hosts.first.claim(TaskFilter(RUNS.kinds, [ADA.user_id]))
     task = await claimed(hosts.first)
     await hosts.first.release(task, delay_s=60)
-    assert not any(await hosts.second.free([Wanted(list(TaskKind))]))
+    assert not any(await hosts.second.free([TaskFilter(list(TaskKind))]))
     hosts.clock.now_s += 61
     assert (await claimed(hosts.second)).id == task.id
 
@@ -260,7 +260,7 @@ class LostAnswers:
 async def test_results_of_many_tasks_are_stored_once(engine: AsyncEngine) -> None:
     hosts = Hosts(engine)
     batch = await hosts.create(4 * TASK_SIZE)
-    tasks = await hosts.first.claim(Wanted(RUNS.kinds, at_most=4))
+    tasks = await hosts.first.claim(TaskFilter(RUNS.kinds, at_most=4))
     assert len(tasks) == 4
     queue, lost = LostAnswers(hosts.first), list[str]()
 
@@ -288,3 +288,29 @@ async def test_results_of_many_tasks_are_stored_once(engine: AsyncEngine) -> Non
         b"1"
     ]
     assert (await hosts.find(batch)).counts.succeeded == len(stored)
+
+
+async def test_a_task_that_cannot_be_stored_keeps_no_other_back(engine: AsyncEngine) -> None:
+    hosts = Hosts(engine)
+    await hosts.create(3 * TASK_SIZE)
+    tasks = await hosts.first.claim(TaskFilter(RUNS.kinds, at_most=3))
+    lost = list[str]()
+
+    async def store(parts: Sequence[TaskResults], *, is_repeated: bool = False) -> Collection[str]:
+        if any(part.task.id == tasks[1].id for part in parts):
+            raise ValueError("no value of a column")
+        return await hosts.first.store(parts, is_repeated=is_repeated)
+
+    writer = ResultWriter(store)
+    for task in tasks:
+        writer.open(task, partial(lost.append, task.id))
+    # Stored at once, as all have ended.
+    for task in tasks:
+        for result in results(task, b"1", *range(task.first, task.first + TASK_SIZE)):
+            writer.add(task.id, result)
+    await asyncio.gather(*[writer.end(task.id, is_done=True) for task in tasks])
+    assert lost == [tasks[1].id]
+    assert len(await hosts.stored()) == 2 * TASK_SIZE
+    # It is run again when its claim ends.
+    hosts.clock.now_s += LEASE_S + 1
+    assert [task.id for task in await hosts.second.claim(RUNS)] == [tasks[1].id]

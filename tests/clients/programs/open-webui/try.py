@@ -21,10 +21,9 @@ os.environ |= {
     "BYPASS_PYDUB_PREPROCESSING": "true",
     "ENABLE_FORWARD_USER_INFO_HEADERS": "true",
 }
-# Its modules read the environment when they are imported.
-from fastapi import HTTPException  # noqa: E402
-from open_webui.models.config import Config  # noqa: E402
-from open_webui.routers import audio  # noqa: E402
+from fastapi import HTTPException  # noqa: E402  # after the environment, as the next two
+from open_webui.models.config import Config  # noqa: E402  # reads the environment on import
+from open_webui.routers import audio  # noqa: E402  # reads the environment on import
 
 USER: Any = SimpleNamespace(id="1", name="Zoë", email="zoe@localhost", role="admin")
 

@@ -15,7 +15,7 @@ export function Composer({
   onSend,
   onEditLast,
 }: {
-  /** What comes first, such as results of tools; "" for nothing. */
+  /** The text that comes first, such as results of tools; "" for none. */
   waitsFor: string;
   /** Whether another chat is about to be shown. */
   isBlocked: boolean;

@@ -125,7 +125,7 @@ function textOf(turn: AssistantTurn): string {
     .join("\n\n");
 }
 
-/** What an answer consists of, and how it came about. */
+/** The parts of an answer, with its models, times and costs. */
 export function AnswerBody({
   turn,
   onResult,

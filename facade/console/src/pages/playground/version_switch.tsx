@@ -8,7 +8,7 @@ export function VersionSwitch({
   isBusy,
   onShow,
 }: {
-  /** What there are versions of. */
+  /** The name of the thing that has versions. */
   name: string;
   /** From 1 on. */
   number: number;

@@ -18,7 +18,7 @@ export function ModelTable() {
   const providers = useLoaded(getProviders, []);
   const [query, setQuery] = useState("");
   const fallbacks = new Map(providers.data?.fallbacks.map(({ id, models }) => [id, models]));
-  const found = matching(data ?? [], query);
+  const matches = matching(data ?? [], query);
   return (
     <section aria-labelledby="models">
       <h2 id="models">{text.title}</h2>
@@ -27,13 +27,13 @@ export function ModelTable() {
         {text.search}
         <input type="search" value={query} onInput={(event) => setQuery(event.currentTarget.value)} />
       </label>
-      {data !== undefined && found.length === 0 && (
+      {data !== undefined && matches.length === 0 && (
         <Empty title={text.none}>
           <p>{text.noneHint}</p>
         </Empty>
       )}
-      {found.length > MAX_SHOWN && <p class="hint">{text.first(MAX_SHOWN, found.length)}</p>}
-      {found.length > 0 && (
+      {matches.length > MAX_SHOWN && <p class="hint">{text.first(MAX_SHOWN, matches.length)}</p>}
+      {matches.length > 0 && (
         <div class="scroll" tabIndex={0} role="region" aria-label={text.title}>
           <table>
             <thead>
@@ -44,7 +44,7 @@ export function ModelTable() {
               </tr>
             </thead>
             <tbody>
-              {found.slice(0, MAX_SHOWN).map((model) => (
+              {matches.slice(0, MAX_SHOWN).map((model) => (
                 <Row key={model.id} model={model} fallbacks={fallbacks.get(model.id) ?? []} />
               ))}
             </tbody>

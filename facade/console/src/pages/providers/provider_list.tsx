@@ -73,8 +73,8 @@ interface Shown {
 /** Return all providers by name: those in use, and the stored ones that are not. */
 function combined(providers: readonly Provider[], stored: readonly StoredProvider[]): Shown[] {
   const entries = new Map(stored.map((entry) => [entry.id, entry]));
-  const known = new Map(providers.map((provider) => [provider.id, provider]));
-  return [...new Set([...known.keys(), ...entries.keys()])]
+  const inUse = new Map(providers.map((provider) => [provider.id, provider]));
+  return [...new Set([...inUse.keys(), ...entries.keys()])]
     .sort()
-    .map((id) => ({ id, provider: known.get(id), entry: entries.get(id) }));
+    .map((id) => ({ id, provider: inUse.get(id), entry: entries.get(id) }));
 }

@@ -36,7 +36,7 @@ export interface ProviderTest {
   duration_ms: number;
 }
 
-/** What is sent to test or to store a provider; a preset needs its key alone. */
+/** The body of a request that tests or stores a provider; a preset needs its key alone. */
 export interface Described {
   kind?: Kind;
   base_url?: string;

@@ -14,7 +14,7 @@ const TONES: Record<ProviderTest["outcome"], Tone> = {
 };
 const text = words.providers.test;
 
-/** Tells what a test has shown; read out when it comes. */
+/** The outcome of a test; screen readers read it when it comes. */
 export function TestResult({ test }: { test: ProviderTest | undefined }) {
   return (
     <div role="status">
