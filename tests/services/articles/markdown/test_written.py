@@ -1,6 +1,6 @@
 """What doc/read returns, written again, reads equal."""
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from services.articles.bibliography.entries import Omission
@@ -167,8 +167,17 @@ def test_a_document_written_again_reads_equal(blocks: list[Body]) -> None:
     assert after == before
 
 
+NARRATIVE = text("", cite=[{"id": "r0", "narrative": True}])
+
+
 @EXAMPLES
 @given(documents())
+@example([paragraph(text("", cite=[{"id": "r0", "suffix": "1;"}]))])
+@example([paragraph(text("", cite=[{"id": "r0", "locator": "1,:"}]))])
+@example([paragraph(text("", cite=[{"id": "r0", "locator": "&1", "suffix": "1"}]))])
+@example([paragraph(NARRATIVE, text("1", cite="r0"))])
+@example([paragraph(NARRATIVE, text("1", type="latex"))])
+@example([paragraph(text("1", italic=True), text("1", italic=True, cite="r0"))])
 def test_a_document_with_keys_written_again_reads_equal(blocks: list[Body]) -> None:
     before, after = read_again(editor_with(*blocks), with_keys=True)
     assert after == before
