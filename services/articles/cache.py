@@ -1,7 +1,8 @@
 """Cache of documents, so that an edit does not read its document from the database."""
 
 from collections import OrderedDict
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from services.articles.tree.document import Document
 
@@ -11,8 +12,7 @@ _EMPTY_BYTES = 4096
 _BYTES_PER_JSON_BYTE = 8
 
 
-@dataclass(frozen=True, slots=True)
-class DocumentState:
+class DocumentState(Struct, frozen=True):
     """A document after a number of operations.
 
     Attributes:

@@ -2,9 +2,11 @@
 
 import asyncio
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from services.articles import codec
 from services.articles.cache import DocumentState

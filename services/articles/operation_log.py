@@ -7,9 +7,9 @@ documents take up much of their quota (see `retention`).
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
+from msgspec.structs import replace
 from sqlalchemy import Row, func, insert, select
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 

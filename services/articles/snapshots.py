@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from services.articles.cache import DocumentCache, DocumentState
 from services.articles.metrics import ArticleMetrics

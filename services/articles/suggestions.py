@@ -6,10 +6,11 @@ says, are made again on such blocks, as long as they change no others.
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import orjson
+from msgspec import Struct
+from msgspec.structs import replace
 from sqlalchemy import ColumnElement, delete, func, insert, select
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
@@ -79,8 +80,7 @@ class StoredSuggestion(NamedTuple):
     edit: Edit | None
 
 
-@dataclass(frozen=True, slots=True)
-class AcceptSuggestion:
+class AcceptSuggestion(Struct, frozen=True):
     """Make a suggested edit.
 
     Attributes:

@@ -167,7 +167,20 @@ async def test_edits_are_applied_together_or_not_at_all(editor):
     read = await editor.read()
     assert [block["id"] for block in read["blocks"]] == [stays, *inserted]
     assert read["text"] == "stays[1]\n\n**moved**\n\nnewest!"
+    edits = [
+        {"endpoint": "block/insert", "path": [0], "blocks": [text("a"), text("b"), text("c")]},
+        {"endpoint": "block/move", "blockId": "$0.2", "beforeId": "$0.0"},
+        {"endpoint": "block/convert", "blockIds": ["$0.0", "$0.1"], "type": "list"},
+    ]
+    results = (await editor.done("edits/apply", edits=edits))["results"]
+    assert (await editor.read())["text"].startswith("c\n\n- a\n- b\n"), results
+    await editor.done("history/undo")
     for wrong, code, pointer in (
+        (
+            {"endpoint": "block/convert", "blockIds": [stays, "$0.0"], "type": "list"},
+            40403,
+            "/edits/1/blockIds/1: ",
+        ),
         ({"endpoint": "block/delete", "blockId": "nowhere"}, 40403, "/edits/1/blockId: "),
         ({"endpoint": "block/delete", "blockId": "$0.1"}, 40403, "/edits/1/blockId: "),
         ({"endpoint": "block/delete", "blockId": "$1.0"}, 40403, "/edits/1/blockId: "),

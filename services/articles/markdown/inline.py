@@ -12,8 +12,9 @@ to another delimiter.
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from html import escape as html_escape
+
+from msgspec.structs import replace
 
 from services.articles.markdown.citations import ShownReferences
 from services.articles.markdown.escape import (
@@ -112,7 +113,7 @@ def _joined_runs(marked: Iterable[tuple[Leaf, str]]) -> list[tuple[Leaf, str]]:
             runs[-1] = (runs[-1][0], shown, marker)
         else:
             runs.append(([leaf.text], shown, marker))
-    return [(shown.with_text("".join(texts)), marker) for texts, shown, marker in runs]
+    return [(replace(shown, text="".join(texts)), marker) for texts, shown, marker in runs]
 
 
 def _is_plain(leaf: Leaf) -> bool:

@@ -3,6 +3,8 @@
 import re
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from services.articles.tree.labels import all_names
 from services.articles.tree.nodes import Leaf
 
@@ -25,7 +27,7 @@ def without_number(caption: Sequence[Leaf]) -> list[Leaf]:
     match = _BEFORE_CAPTION.match(first)
     if match is None:
         return list(caption)
-    shortened = [caption[0].with_text(first[match.end() :])] if match.end() < len(first) else []
+    shortened = [replace(caption[0], text=first[match.end() :])] if match.end() < len(first) else []
     return [*shortened, *caption[1:]]
 
 

@@ -1,8 +1,9 @@
 """Citations and references in a style: the tree that pandoc formats, and what it made of it."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
+
+from msgspec.structs import replace
 
 from services.articles.pandoc import citations, syntax
 from services.articles.pandoc.inlines import InlineWriter, with_citations

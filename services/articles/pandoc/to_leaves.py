@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from services.articles.bibliography.entries import Omission
 from services.articles.pandoc import syntax

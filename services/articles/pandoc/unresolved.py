@@ -1,5 +1,7 @@
 """What is left to do with texts that were read: references without a block, and white space."""
 
+from msgspec.structs import replace
+
 from services.articles.pandoc.to_leaves import LeafReader
 from services.articles.tree.nodes import Element, Leaf
 from services.articles.tree.nodes import Node as Child
@@ -30,5 +32,5 @@ def trimmed(leaves: list[Leaf]) -> list[Leaf]:
     while leaves and leaves[-1].type == "default" and not leaves[-1].text.strip():
         leaves = leaves[:-1]
     if leaves and leaves[-1].type == "default":
-        leaves = [*leaves[:-1], leaves[-1].with_text(leaves[-1].text.rstrip())]
+        leaves = [*leaves[:-1], replace(leaves[-1], text=leaves[-1].text.rstrip())]
     return leaves

@@ -7,8 +7,9 @@ and among equals those nearest to where it was, from the beginning or the end.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Self
+
+from msgspec import Struct
 
 from services.articles.tree.document import Document
 from services.articles.tree.errors import EditError, EditErrorCode
@@ -25,8 +26,7 @@ _NEAREST = 32
 _MOST_PLACES = 10
 
 
-@dataclass(frozen=True, slots=True)
-class Anchor:
+class Anchor(Struct, frozen=True):
     """A passage in the text of an element.
 
     Attributes:

@@ -8,10 +8,10 @@ them, or a place between blocks, is no longer what it was. All other blocks may 
 import hashlib
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 import orjson
+from msgspec import Struct
 
 from services.articles.tree.document import Document
 from services.articles.tree.errors import EditError, EditErrorCode
@@ -53,8 +53,7 @@ class BlockRun(NamedTuple):
     blocks: tuple[Element | str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class BlockPatch:
+class BlockPatch(Struct, frozen=True):
     """The difference of two states of a document; it is an edit.
 
     Attributes:
@@ -214,8 +213,7 @@ class BlockPatch:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _InsertAfter:
+class _InsertAfter(Struct, frozen=True):
     """Insert new blocks, or move one, to right after another block."""
 
     after_id: str

@@ -1,6 +1,7 @@
 """The edit that makes an empty document a copy of another, or of the template in it."""
 
-from dataclasses import dataclass, replace
+from msgspec import Struct
+from msgspec.structs import replace
 
 from services.articles.tree.document import Document
 from services.articles.tree.operations.base import Change, Operation
@@ -13,8 +14,7 @@ from services.articles.tree.parsing import NewId
 from services.articles.tree.texts import count_characters
 
 
-@dataclass(frozen=True, slots=True)
-class CopyDocument:
+class CopyDocument(Struct, frozen=True):
     """Make an empty document a copy.
 
     Attributes:

@@ -4,7 +4,6 @@ A caller sends a `gateway.articles.v1.Edit`; an `Operation` is applied and logge
 not depend on the document are checked here. Pointers of errors name fields as in the HTTP API.
 """
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -17,6 +16,7 @@ from services.articles.tree import schema
 from services.articles.tree.document import Path
 from services.articles.tree.errors import EditError, EditErrorCode, join_pointer
 from services.articles.tree.inline_markdown import parse_inline
+from services.articles.tree.made_ids import with_made_ids
 from services.articles.tree.nodes import CONTENT_KEYS, VOID_TYPES, Leaf, Node
 from services.articles.tree.operations import (
     AddReference,
@@ -62,9 +62,6 @@ from services.articles.tree.written_markdown import parse_blocks
 from services.common.articles import limits
 from services.common.articles.blocks import Properties
 
-# The id that an earlier edit of the same request makes: its position, and that of the id.
-_MADE_ID = re.compile(r"\$(\d{1,3})\.(\d{1,3})", re.ASCII)
-_ID_FIELDS = (("block_id", "/blockId"), ("anchor_id", "/anchorId"), ("before_id", "/beforeId"))
 BIBLIOGRAPHY_FORMATS: Mapping[int, str] = {
     pb.BIBLIOGRAPHY_FORMAT_BIBTEX: "bibtex",
     pb.BIBLIOGRAPHY_FORMAT_BIBLATEX: "biblatex",
@@ -192,40 +189,11 @@ def _apply_edits(edit: pb.ApplyEdits, new_id: NewId) -> ApplyEdits:
             pointer = join_pointer("/edits", index)
             raise schema_error(pointer, "edits cannot contain edits of edits")
         try:
-            edits.append(read_edit(_with_ids(message, edits), new_id))
+            edits.append(read_edit(with_made_ids(message, edits), new_id))
         except EditError as error:
             pointer = join_pointer("/edits", index) + error.pointer
             raise EditError(error.code, pointer, error.problem) from None
     return ApplyEdits(tuple(edits))
-
-
-def _with_ids(message: pb.Edit, edits: Sequence[DocumentEdit]) -> pb.Edit:
-    """Return an edit with the ids that earlier ones made in place of their positions.
-
-    `$2.0` is the first id of the third edit.
-    """
-    kind = message.WhichOneof("kind")
-    fields = getattr(message, kind) if kind else message
-    for name, field_pointer in _ID_FIELDS:
-        position = _MADE_ID.fullmatch(getattr(fields, name, ""))
-        if position is None:
-            continue
-        ids = _made_ids(edits, int(position[1]))
-        if int(position[2]) >= len(ids):
-            problem = f"no earlier edit makes this id; edit {position[1]} makes {len(ids)}"
-            raise EditError(EditErrorCode.NO_BLOCK, field_pointer, problem)
-        copy = pb.Edit()
-        copy.CopyFrom(message)
-        setattr(getattr(copy, str(kind)), name, ids[int(position[2])])
-        return copy
-    return message
-
-
-def _made_ids(edits: Sequence[DocumentEdit], index: int) -> tuple[str, ...]:
-    edit = edits[index] if index < len(edits) else None
-    if not isinstance(edit, InsertBlocks | WriteMarkdown):
-        return ()
-    return tuple([block.id for block in edit.blocks])
 
 
 def _edit_text(edit: pb.EditText, new_id: NewId) -> EditText:

@@ -20,6 +20,11 @@ class ParentIndex:
     def __len__(self) -> int:
         return self._length
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ParentIndex) and self._buckets == other._buckets
+
+    __hash__ = None  # type: ignore[assignment]  # compared as a whole, never a key
+
     def get(self, element_id: str) -> str | None:
         """Return the parent's id, or None for an id that is not in the document."""
         return self._buckets[hash(element_id) % _BUCKETS].get(element_id)

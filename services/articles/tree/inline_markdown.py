@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote
+
+from msgspec.structs import replace
 
 from services.articles.tree.inline_rules import add_inline_rules, plain_text
 from services.articles.tree.labels import MISSING, MISSING_NUMBER, all_names

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
+from msgspec.structs import replace
+
 from services.articles.tree.nodes import (
     EMPTY_LEAF,
     LEAVES_ONLY_TYPES,
@@ -37,7 +39,7 @@ def normal_leaves(leaves: Iterable[Leaf]) -> tuple[Leaf, ...]:
     # A run is joined at once: joining each leaf to the one before takes quadratic time.
     normal = tuple(
         [
-            run[0].with_text("".join([leaf.text for leaf in run])) if len(run) > 1 else run[0]
+            replace(run[0], text="".join([leaf.text for leaf in run])) if len(run) > 1 else run[0]
             for run in runs
         ]
     )
@@ -51,7 +53,7 @@ def appended(leaves: tuple[Leaf, ...], more: Sequence[Leaf]) -> tuple[Leaf, ...]
         # Nearly all are some more words.
         is_joined = last.same_marks(more[0])
         return (
-            (*leaves[:-1], last.with_text(last.text + more[0].text))
+            (*leaves[:-1], replace(last, text=last.text + more[0].text))
             if is_joined
             else (*leaves, more[0])
         )

@@ -1,8 +1,9 @@
 """The rows of a table as cells in a grid, and back; deletion of rows."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from services.articles.tree.nodes import Element
 

@@ -1,8 +1,9 @@
 """Replacement of a text in leaves by another, of which only what differs is replaced."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from services.articles.tree.inline_markdown import InlineText
 from services.articles.tree.nodes import OBJECT, Leaf
@@ -86,7 +87,7 @@ class Splice(NamedTuple):
             result += [self._marked(leaf, base, replaced) for leaf in self.leaves]
             # No citation is lost with the words that it stood at.
             cites = {
-                leaf.cite: Leaf("", cite=leaf.cite) if leaf.is_object else leaf.with_text("")
+                leaf.cite: Leaf("", cite=leaf.cite) if leaf.is_object else replace(leaf, text="")
                 for leaf in replaced
                 if leaf.cite
             }
@@ -105,7 +106,7 @@ class Splice(NamedTuple):
         if not self.keeps_marks:
             return replace(leaf, cite=base.cite)
         if leaf.same_marks(_PLAIN):
-            return base.with_text(leaf.text)
+            return replace(base, text=leaf.text)
         return replace(
             leaf,
             bold=leaf.bold or base.bold,
@@ -129,7 +130,7 @@ def _characters(text: InlineText, numbers: dict[Leaf, int]) -> list[tuple[str, i
     """Return the characters of a text with a number for their marks."""
     pairs = []
     for leaf in text.leaves:
-        number = numbers.setdefault(leaf.with_text(""), len(numbers))
+        number = numbers.setdefault(replace(leaf, text=""), len(numbers))
         pairs += [(character, number) for character in leaf.text]
     return pairs
 
@@ -161,7 +162,7 @@ class _LeafReader:
             leaf = self._leaves[self._index]
             end = self._start + len(leaf.text)
             part = leaf.text[self._position - self._start : until - self._start]
-            parts.append(leaf if len(part) == len(leaf.text) else leaf.with_text(part))
+            parts.append(leaf if len(part) == len(leaf.text) else replace(leaf, text=part))
             if leaf.text:
                 self.last = leaf
             self._position = min(end, until)

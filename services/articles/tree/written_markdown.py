@@ -1,8 +1,10 @@
 """A text in Markdown as blocks, with a list of what documents cannot hold."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec.structs import replace
 
 from services.articles.bibliography.entries import Omission
 from services.articles.tree.errors import EditError

@@ -662,8 +662,9 @@ class ApplyEdits(_message.Message):
     EDITS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def edits(self) -> _containers.RepeatedCompositeFieldContainer[Global___Edit]:
-        """Required, 1 to 200, without ApplyEdits, and at most 10 EditText. In `block_id` and `anchor_id`, `$2.0` is the first id
-        that the third edit makes by InsertBlocks.
+        """Required, 1 to 200, without ApplyEdits, and at most 10 EditText. In `block_id`, `block_ids`,
+        `anchor_id` and `before_id`, `$2.0` is the first id that the third edit makes by InsertBlocks
+        or WriteMarkdown.
         """
 
     def __init__(

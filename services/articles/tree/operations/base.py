@@ -1,8 +1,10 @@
 """The protocol of operations, and functions that several operations share."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple, Protocol, Self
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from services.articles.bibliography.entries import Omission
 from services.articles.tree.document import Document, Path
@@ -35,8 +37,7 @@ class EditOutcome(NamedTuple):
     omitted: tuple[Omission, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """The result of applying an operation.
 
     Attributes:

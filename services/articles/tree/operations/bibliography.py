@@ -1,8 +1,10 @@
 """Operations on references: add, update, delete, restore."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from services.articles.tree.document import Document
 from services.articles.tree.errors import EditError, EditErrorCode
@@ -26,8 +28,7 @@ from services.articles.tree.values import schema_error
 from services.common.articles import limits
 
 
-@dataclass(frozen=True, slots=True)
-class AddReference:
+class AddReference(Struct, frozen=True):
     """Add a reference after the others.
 
     Attributes:
@@ -64,8 +65,7 @@ def _check_free(document: Document, identifier: str) -> None:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class UpdateReference:
+class UpdateReference(Struct, frozen=True):
     """Change fields of a reference.
 
     Attributes:
@@ -96,8 +96,7 @@ class UpdateReference:
         return cls(stored["referenceId"], stored["patch"])
 
 
-@dataclass(frozen=True, slots=True)
-class DeleteReference:
+class DeleteReference(Struct, frozen=True):
     """Remove a reference and every citation of it.
 
     Attributes:
@@ -133,8 +132,7 @@ class DeleteReference:
         return cls(stored["referenceId"])
 
 
-@dataclass(frozen=True, slots=True)
-class RestoreReference:
+class RestoreReference(Struct, frozen=True):
     """Restore a deleted reference and its citations: the inverse of a deletion.
 
     Attributes:

@@ -1,8 +1,9 @@
 """Operations on whole blocks: insert, delete, and restoring earlier states."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, Self
+
+from msgspec import Struct
 
 from services.articles.tree.document import Document, Path
 from services.articles.tree.errors import EditError, EditErrorCode, join_pointer
@@ -31,8 +32,7 @@ from services.articles.tree.values import schema_error
 from services.common.articles import limits
 
 
-@dataclass(frozen=True, slots=True)
-class InsertBlocks:
+class InsertBlocks(Struct, frozen=True):
     """Insert blocks before the node at a path, or after its last sibling.
 
     Attributes:
@@ -109,8 +109,7 @@ class InsertBlocks:
         return cls(tuple(stored["path"]), tuple(blocks))
 
 
-@dataclass(frozen=True, slots=True)
-class DeleteBlocks:
+class DeleteBlocks(Struct, frozen=True):
     """Delete adjacent elements: one for a caller's edit, one or more for the inverse of an insert.
 
     Attributes:
@@ -160,8 +159,7 @@ class DeleteBlocks:
         return cls(tuple(stored["blockIds"]))
 
 
-@dataclass(frozen=True, slots=True)
-class RestoreElements:
+class RestoreElements(Struct, frozen=True):
     """Restore earlier states of elements: the inverse of a change inside them.
 
     Attributes:

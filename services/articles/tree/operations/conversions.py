@@ -1,8 +1,10 @@
 """Operations that make blocks of one type of blocks of another."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from services.articles.tree.conversions import converted
 from services.articles.tree.document import Document
@@ -21,8 +23,7 @@ from services.articles.tree.values import schema_error
 from services.common.articles import limits
 
 
-@dataclass(frozen=True, slots=True)
-class ReplaceBlocks:
+class ReplaceBlocks(Struct, frozen=True):
     """Replace adjacent top-level blocks by others, which may have their ids.
 
     Attributes:
@@ -60,8 +61,7 @@ class ReplaceBlocks:
         return cls(tuple(stored["blockIds"]), tuple(blocks))
 
 
-@dataclass(frozen=True, slots=True)
-class ConvertBlocks:
+class ConvertBlocks(Struct, frozen=True):
     """Convert adjacent top-level blocks to another type.
 
     Attributes:

@@ -1,6 +1,6 @@
 """Insertion of a document in another format, with its references."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from services.articles.tree.document import Document
 from services.articles.tree.errors import EditError
@@ -11,8 +11,7 @@ from services.articles.tree.operations.stored import ApplyEdits
 from services.articles.tree.values import schema_error
 
 
-@dataclass(frozen=True, slots=True)
-class ImportDocument:
+class ImportDocument(Struct, frozen=True):
     """Add the references of a document, then insert its blocks.
 
     Attributes:

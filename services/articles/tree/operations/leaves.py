@@ -1,8 +1,10 @@
 """Operations on leaves: citations and marks."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple, Self
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from services.articles.tree.document import Document, Path
 from services.articles.tree.nodes import Cite as CiteValue
@@ -36,8 +38,7 @@ class AnchoredPath(NamedTuple):
 Target = str | Path | AnchoredPath
 
 
-@dataclass(frozen=True, slots=True)
-class Cite:
+class Cite(Struct, frozen=True):
     """Set or clear the citation of leaves.
 
     Attributes:
@@ -71,8 +72,7 @@ class Cite:
         return cls(_target_from_json(stored), cite_from_json(stored["cite"]))
 
 
-@dataclass(frozen=True, slots=True)
-class SetLeafStyle:
+class SetLeafStyle(Struct, frozen=True):
     """Set or clear marks of one leaf, or of the plain leaves (type `default`) under a block.
 
     Attributes:

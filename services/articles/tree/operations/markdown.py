@@ -2,7 +2,9 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from services.articles.bibliography.entries import Omission
 from services.articles.tree.document import Document
@@ -33,8 +35,7 @@ _LOCATOR = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class WriteMarkdown:
+class WriteMarkdown(Struct, frozen=True):
     """Insert the blocks of a text.
 
     Attributes:

@@ -1,8 +1,10 @@
 """Operations that move and duplicate elements, alone or with their section."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from services.articles.tree.document import Document, Path
 from services.articles.tree.errors import EditError, EditErrorCode
@@ -15,8 +17,7 @@ from services.articles.tree.texts import count_characters
 from services.articles.tree.values import schema_error
 
 
-@dataclass(frozen=True, slots=True)
-class BlockPlace:
+class BlockPlace(Struct, frozen=True):
     """A place between elements: before the node at a path, or before an element.
 
     Attributes:
@@ -39,8 +40,7 @@ class BlockPlace:
         return "/path" if self.before_id is None else "/beforeId"
 
 
-@dataclass(frozen=True, slots=True)
-class MoveElements:
+class MoveElements(Struct, frozen=True):
     """Move adjacent elements, which keep their ids.
 
     Attributes:
@@ -80,8 +80,7 @@ class MoveElements:
         return cls(tuple(stored["blockIds"]), tuple(stored["path"]))
 
 
-@dataclass(frozen=True, slots=True)
-class MoveBlock:
+class MoveBlock(Struct, frozen=True):
     """Move an element to a place.
 
     Attributes:
@@ -103,8 +102,7 @@ class MoveBlock:
         return replace(move.apply(document), operation=move)
 
 
-@dataclass(frozen=True, slots=True)
-class DuplicateBlock:
+class DuplicateBlock(Struct, frozen=True):
     """Insert a copy of an element, with new ids.
 
     Attributes:

@@ -1,8 +1,10 @@
 """The operation on what is known of a document as a whole: a merge patch (RFC 7396)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from services.articles.tree.document import Document
 from services.articles.tree.nodes import Json
@@ -10,8 +12,7 @@ from services.articles.tree.operations.base import Change
 from services.articles.tree.style import apply_style_patch, inverse_patch
 
 
-@dataclass(frozen=True, slots=True)
-class SetProperties:
+class SetProperties(Struct, frozen=True):
     """Change date, keywords, language and direction.
 
     Attributes:

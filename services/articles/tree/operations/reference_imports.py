@@ -1,8 +1,10 @@
 """Addition of the references of a bibliography."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from services.articles.bibliography.entries import Omission
 from services.articles.tree.document import Document
@@ -15,8 +17,7 @@ from services.articles.tree.values import schema_error
 from services.common.articles import limits
 
 
-@dataclass(frozen=True, slots=True)
-class AddReferences:
+class AddReferences(Struct, frozen=True):
     """Add references after the others.
 
     Attributes:
@@ -50,8 +51,7 @@ class AddReferences:
 register(AddReferences)
 
 
-@dataclass(frozen=True, slots=True)
-class ImportReferences:
+class ImportReferences(Struct, frozen=True):
     """Add those references of a bibliography whose ids the document does not have.
 
     Attributes:

@@ -5,8 +5,9 @@ user can undo and redo follow from the log.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar, Self
+
+from msgspec import Struct
 
 from services.articles.tree.document import Document
 from services.articles.tree.errors import EditError, EditErrorCode
@@ -15,8 +16,7 @@ from services.articles.tree.operations.base import Change, Operation
 from services.articles.tree.operations.stored import from_json, register, to_json
 
 
-@dataclass(frozen=True, slots=True)
-class Undo:
+class Undo(Struct, frozen=True):
     """Reverse an edit of the log.
 
     Attributes:
@@ -42,8 +42,7 @@ class Undo:
         return cls(stored["of"], from_json(stored["operation"]))
 
 
-@dataclass(frozen=True, slots=True)
-class Redo(Undo):
+class Redo(Undo, frozen=True):
     """Reverse a reversal of the log."""
 
     name: ClassVar[str] = "redo"
@@ -52,8 +51,7 @@ class Redo(Undo):
 register(Undo, Redo)
 
 
-@dataclass(frozen=True, slots=True)
-class Reverse:
+class Reverse(Struct, frozen=True):
     """Reverse an edit unless others have changed the same blocks since.
 
     Attributes:

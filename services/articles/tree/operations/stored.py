@@ -1,8 +1,9 @@
 """Operations as the log stores them, and several of them as one."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar, Self, cast
+
+from msgspec import Struct
 
 from services.articles.tree.document import Document
 from services.articles.tree.errors import EditError, join_pointer
@@ -48,8 +49,7 @@ def stored_form(edit: DocumentEdit, change: Change) -> Operation:
     return change.operation or cast(Operation, edit)
 
 
-@dataclass(frozen=True, slots=True)
-class OperationSequence:
+class OperationSequence(Struct, frozen=True):
     """Operations in their order, all or none.
 
     Attributes:
@@ -73,8 +73,7 @@ class OperationSequence:
         return cls(tuple([from_json(operation) for operation in stored["operations"]]))
 
 
-@dataclass(frozen=True, slots=True)
-class ApplyEdits:
+class ApplyEdits(Struct, frozen=True):
     """Edits in their order, all or none; each sees the results of those before.
 
     Attributes:

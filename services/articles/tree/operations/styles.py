@@ -1,8 +1,10 @@
 """Operations on styles, of a block or the article: merge patches (RFC 7396)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from services.articles.tree.document import Document
 from services.articles.tree.nodes import Json
@@ -16,8 +18,7 @@ from services.articles.tree.style import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class SetBlockStyle:
+class SetBlockStyle(Struct, frozen=True):
     """Change an element's own style.
 
     Attributes:
@@ -47,8 +48,7 @@ class SetBlockStyle:
         return cls(stored["blockId"], stored["patch"])
 
 
-@dataclass(frozen=True, slots=True)
-class SetArticleStyle:
+class SetArticleStyle(Struct, frozen=True):
     """Change the style of the article.
 
     Attributes:

@@ -1,7 +1,9 @@
 """Edits of tables: rows, columns, merged cells."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from services.articles.tree.document import Document
 from services.articles.tree.nodes import Element
@@ -13,8 +15,7 @@ from services.articles.tree.texts import count_characters
 from services.articles.tree.values import schema_error
 
 
-@dataclass(frozen=True, slots=True)
-class EditTable:
+class EditTable(Struct, frozen=True):
     """Change the grid of a table.
 
     Attributes:

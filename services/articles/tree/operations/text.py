@@ -1,8 +1,10 @@
 """Operations on the content of a block: replace, append, truncate."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from services.articles.tree.document import Document, Path
 from services.articles.tree.errors import EditError, EditErrorCode, join_pointer
@@ -38,8 +40,7 @@ from services.articles.tree.parsing import check_align, with_checked_children
 from services.articles.tree.values import schema_error
 
 
-@dataclass(frozen=True, slots=True)
-class ReplaceText:
+class ReplaceText(Struct, frozen=True):
     """Replace the content of an element, which keeps its id and style.
 
     Attributes:
@@ -130,8 +131,7 @@ def _renamed(node: Node, original_ids: Mapping[str, str]) -> Node:
     return replace(node, id=original_ids.get(node.id, node.id), children=children)
 
 
-@dataclass(frozen=True, slots=True)
-class AppendText:
+class AppendText(Struct, frozen=True):
     """Append leaves to a text block; in a label with items, to its last item.
 
     Attributes:
@@ -192,8 +192,7 @@ def _target(document: Document, block_id: str) -> tuple[Path, Element]:
     return path, element
 
 
-@dataclass(frozen=True, slots=True)
-class Truncate:
+class Truncate(Struct, frozen=True):
     """Cut off the end of a text block: the inverse of an append.
 
     Attributes:
@@ -215,8 +214,8 @@ class Truncate:
                 EditErrorCode.NO_LEAF, "/blockId", "the text to remove no longer exists"
             )
         last = old.leaves[self.leaves - 1]
-        kept_leaf = last.with_text(last.text[: self.length])
-        cut_leaf = last.with_text(last.text[self.length :])
+        kept_leaf = replace(last, text=last.text[: self.length])
+        cut_leaf = replace(last, text=last.text[self.length :])
         new = old.with_children(normal_leaves((*old.leaves[: self.leaves - 1], kept_leaf)))
         inverse = AppendText(self.block_id, (cut_leaf, *old.leaves[self.leaves :]))
         return Change(document.replaced(path, new), inverse)

@@ -5,9 +5,11 @@ The log stores the blocks that result, so that later changes of the search chang
 
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from services.articles.tree.document import Document
 from services.articles.tree.errors import EditError, EditErrorCode, join_pointer
@@ -35,8 +37,7 @@ _CONTENT_LIMITS = {"equation": limits.EQUATION, "code": limits.CODE}
 _END = "\0"
 
 
-@dataclass(frozen=True, slots=True)
-class Replacement:
+class Replacement(Struct, frozen=True):
     """A text, and what takes its place.
 
     Attributes:
@@ -70,8 +71,7 @@ class _Place(NamedTuple):
     snippet: str
 
 
-@dataclass(frozen=True, slots=True)
-class EditText:
+class EditText(Struct, frozen=True):
     """Replace texts in a document or in a block, in order; each sees the results of those before.
 
     Attributes:
