@@ -172,6 +172,8 @@ class Element(Struct, frozen=True, gc=False):
     @property
     def leaves(self) -> tuple[Leaf, ...]:
         """The children that are leaves."""
+        if self.type in LEAVES_ONLY_TYPES:
+            return self.children  # type: ignore[return-value]  # as the type has no others
         return tuple([child for child in self.children if isinstance(child, Leaf)])
 
     @property
