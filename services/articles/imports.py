@@ -19,8 +19,8 @@ from services.articles.conversions import (
 )
 from services.articles.errors import FIELDS, SCHEMA, failure
 from services.articles.files import FileAccess
-from services.articles.pandoc.bibitems import MACROS
 from services.articles.pandoc.formats import IMPORT_FORMATS
+from services.articles.pandoc.latex_source import readable
 from services.articles.pandoc.searches import picture_addresses
 from services.articles.pandoc.syntax import Node
 from services.articles.pandoc.to_blocks import blocks_of
@@ -119,9 +119,7 @@ class DocumentImporter:
             reading = self._converter.embedded_files(Source(source.content, ""))
             pictures = await converted(reading, source.pointer)
             embedded = {file.name: file.content for file in pictures}
-        else:
-            _decoded(source)
-        content = MACROS + source.content if name == "latex" else source.content
+        content = source.content if name == "docx" else _readable(name, _decoded(source))
         conversion = self._converter.pandoc(content, reader=reader, writer="json")
         output = await converted(conversion, source.pointer)
         if len(output.content) > _MAX_TREE:
@@ -167,6 +165,10 @@ def _is_of_preamble(warning: str, begin: int) -> bool:
     """Return whether a warning is about a line before the one in which the document begins."""
     line = _LINE.search(warning)
     return line is not None and int(line[1]) < begin
+
+
+def _readable(name: str, text: str) -> bytes:
+    return readable(text) if name == "latex" else text.encode()
 
 
 def _decoded(source: _Import) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from services.articles.pandoc.syntax import Node
 from services.articles.tree.labels import all_names
 from services.articles.tree.nodes import Leaf
 
@@ -17,6 +18,8 @@ _NAMES = "|".join(
 _NUMBER = r"\d{1,4}(?:\.\d{1,4}){0,3}"
 _BEFORE_CAPTION = re.compile(rf"(?:{_NAMES})[ \xa0]?{_NUMBER}(?:[:.\uff1a][ \xa0]*|$)")
 _AFTER_EQUATION = re.compile(rf"(?:\\qquad|\\quad ?\\quad) ?\({_NUMBER}\)$")
+# The class of the number of a section, before the space before its text.
+_SECTION_NUMBER = "header-section-number"
 
 
 def without_number(caption: Sequence[Leaf]) -> list[Leaf]:
@@ -29,6 +32,12 @@ def without_number(caption: Sequence[Leaf]) -> list[Leaf]:
         return list(caption)
     shortened = [replace(caption[0], text=first[match.end() :])] if match.end() < len(first) else []
     return [*shortened, *caption[1:]]
+
+
+def without_section_number(heading: Sequence[Node]) -> Sequence[Node]:
+    """Return a heading without its number, as far as it is marked as one (in HTML)."""
+    is_marked = heading and heading[0]["t"] == "Span" and _SECTION_NUMBER in heading[0]["c"][0][1]
+    return heading[2:] if is_marked else heading
 
 
 def without_equation_number(latex: str) -> str:

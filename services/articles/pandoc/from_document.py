@@ -9,6 +9,7 @@ from services.articles.pandoc import citations, syntax
 from services.articles.pandoc.inlines import InlineWriter
 from services.articles.pandoc.latex import LatexCitations
 from services.articles.pandoc.latex_preamble import preamble
+from services.articles.pandoc.searches import remove_dead_links
 from services.articles.pandoc.syntax import NO_ATTRIBUTES, Node
 from services.articles.tree.document import Document
 from services.articles.tree.labels import LabelNumber, ref_text
@@ -78,6 +79,8 @@ def tree_of(document: Document, options: TreeOptions) -> Tree:
     """Return a document as a tree, with the references that it cites at the end."""
     writer = _Writer(document, options)
     root = writer.root()
+    if not options.is_latex:  # which has marks of its own, and only warns
+        remove_dead_links(root)
     return Tree(root, writer.texts.omitted, writer.numbers_sections)
 
 
@@ -285,27 +288,34 @@ class _Writer:
         if address is None and is_web and self.options.shows_web_pictures:
             address = key
         if address is None:
-            return self._missing_picture(key if is_web else "", alternative, caption)
-        sizes = [
-            (name, _length(picture[name])) for name in ("width", "height") if picture.get(name)
-        ]
-        image = syntax.node("Image", ("", (), sizes), syntax.words(alternative), (address, ""))
+            shown = self._missing_picture(key if is_web else "", alternative, caption)
+        else:
+            sizes = [
+                (name, _length(picture[name])) for name in ("width", "height") if picture.get(name)
+            ]
+            attributes = ("", (), sizes)
+            shown = syntax.node("Image", attributes, syntax.words(alternative), (address, ""))
         if not caption and not label:
-            return syntax.para([image])
+            return syntax.para([shown])
+        # A figure without its picture is counted, and references to it need its label.
+        if address is None and self.options.numbers_captions:
+            parts = [syntax.para(part) for part in ([shown], caption) if part]
+            return syntax.node("Div", (label, (), ()), parts)
         return syntax.node(
-            "Figure", (label, (), ()), (None, [syntax.plain(caption)]), [syntax.plain([image])]
+            "Figure", (label, (), ()), (None, [syntax.plain(caption)]), [syntax.plain([shown])]
         )
 
     def _missing_picture(self, url: str, alternative: str, caption: list[Node]) -> Node:
-        shown = caption or syntax.words(alternative or url or "picture")
+        """Return what is shown in place of a picture: a link, or its alternative text."""
         if url:
             problem = "a picture at a web address, which is a link in this format"
             self.texts.omitted.append(Omission(url[:200], problem))
-            return syntax.para([syntax.node("Link", NO_ATTRIBUTES, shown, (url, ""))])
-        place = syntax.text_of(shown)[:200]
+            shown = syntax.words(alternative or url)
+            return syntax.node("Link", NO_ATTRIBUTES, shown, (url, ""))
+        shown = syntax.words(alternative or "picture")
         problem = "a picture that was deleted, is too large, or no picture; its text is here"
-        self.texts.omitted.append(Omission(place, problem))
-        return syntax.para(shown)
+        self.texts.omitted.append(Omission(syntax.text_of(caption or shown)[:200], problem))
+        return syntax.node("Span", NO_ATTRIBUTES, shown)
 
     def _author(self, element: Element) -> Iterator[Node]:
         names, institutions = self._authors(element)

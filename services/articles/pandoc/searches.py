@@ -1,4 +1,4 @@
-"""Searches of pandoc's tree, before its blocks are read."""
+"""Searches of pandoc's tree, before its blocks are read, or before it is written."""
 
 import re
 from collections.abc import Collection, Iterator, Mapping
@@ -34,6 +34,20 @@ def labels_in(blocks: Any) -> frozenset[str]:
     return frozenset(one for one in identifiers if f"#{one}" in links and is_label(one))
 
 
+def remove_dead_links(root: Node) -> None:
+    """Replace links to places that are not in a tree by their texts.
+
+    A block without content is not written, even if others refer to it, and Typst refuses a whole
+    document for one such link.
+    """
+    identified = _nodes(root, tuple(_IDENTIFIED))
+    places = {f"#{node['c'][_IDENTIFIED[node['t']]][0]}" for node in identified}
+    for link in list(_nodes(root, ("Link",))):
+        address = link["c"][2][0]
+        if address.startswith("#") and address not in places:
+            link.update(syntax.node("Span", syntax.NO_ATTRIBUTES, link["c"][1]))
+
+
 def _identifier(node: Node) -> str:
     content = node["c"]
     if node["t"] == "Span" and any(one["t"] != "Math" for one in content[1]):
@@ -51,7 +65,7 @@ def _nodes(value: Any, kinds: tuple[str, ...]) -> Iterator[Node]:
             if value.get("t") in kinds:
                 yield value
             waiting.extend(value.values())
-        elif isinstance(value, list):
+        elif isinstance(value, list | tuple):
             waiting.extend(value)
 
 

@@ -6,7 +6,12 @@ from typing import Any, NamedTuple
 
 from services.articles.bibliography.entries import Omission
 from services.articles.pandoc import bibitems, syntax
-from services.articles.pandoc.computed import is_name, without_equation_number, without_number
+from services.articles.pandoc.computed import (
+    is_name,
+    without_equation_number,
+    without_number,
+    without_section_number,
+)
 from services.articles.pandoc.searches import (
     TEX_LABEL,
     labels_in,
@@ -257,7 +262,7 @@ class _Reader:
     def _header(self, content: Any, depth: int) -> None:
         level, attributes, nodes = content
         kind = HEADING_TYPES[min(level, len(HEADING_TYPES)) - 1]
-        leaves = self._texts.leaves(nodes)
+        leaves = self._texts.leaves(without_section_number(nodes))
         self._add(kind, leaves, self._label(attributes))
 
     def _code(self, content: Any, depth: int) -> None:

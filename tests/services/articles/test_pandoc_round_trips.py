@@ -13,10 +13,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from services.articles.pandoc.bibitems import MACROS
 from services.articles.pandoc.formats import EXPORT_FORMATS, IMPORT_FORMATS
 from services.articles.pandoc.from_document import TreeOptions, tree_of
 from services.articles.pandoc.latex import LatexCitations
+from services.articles.pandoc.latex_source import readable
 from services.articles.pandoc.to_blocks import blocks_of
 from services.articles.tree.document import Document
 from services.articles.tree.nodes import HEADING_TYPES, Element, walk
@@ -116,7 +116,7 @@ def written(document: Document, name: str) -> bytes:
 def converted(document: Document, name: str) -> tuple[Element, ...]:
     """Return the blocks of a document that was written in a format, and read back."""
     content = written(document, name)
-    content = MACROS + content if name == "latex" else content
+    content = readable(content.decode()) if name == "latex" else content
     root = orjson.loads(run(content, IMPORT_FORMATS[name], "json"))
     ids = map(str, itertools.count())
     return blocks_of(root, {}, lambda: next(ids)).blocks
