@@ -1,7 +1,13 @@
 """A server that plays providers, which nobody here wrote: the official SDKs ask it by a gateway."""
 
+import asyncio
+import base64
+import io
 import json
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import anthropic
@@ -11,6 +17,8 @@ import pytest
 from tests.clients.test_programs import NODE, PROGRAMS
 from tests.e2e.gateway import Gateway, gateway
 from tests.e2e.processes import Running
+from tests.upstream.vertex.tokens import ServiceAccount
+from tests.waiting import until
 
 pytestmark = pytest.mark.clients
 
@@ -27,11 +35,31 @@ responses = false
 kind = "openai"
 base_url = "http://127.0.0.1:{port}/api/v1"
 api_key = "upstream-key"
+
+[providers.bedrock]
+base_url = "http://127.0.0.1:{port}"
+api_key = "upstream-key"
+
+[providers.azure]
+kind = "openai"
+base_url = "http://127.0.0.1:{port}"
+api_version = "2024-10-21"
+api_key = "upstream-key"
+
+[providers.vertex]
+base_url = "http://127.0.0.1:{port}"
+project = "my-project"
+region = "europe-west1"
+credentials_file = "{account}"
 """
 MODELS = (
     *("openai/gpt-4o", "chats/gpt-4o", "openrouter/openai/gpt-4o"),
-    *("anthropic/claude-sonnet-4-5", "gemini/gemini-2.5-pro"),
+    *("anthropic/claude-sonnet-4-5", "gemini/gemini-2.5-pro", "azure/gpt-4o"),
+    *("bedrock/amazon.nova-pro-v1:0", "vertex/gemini-2.5-pro"),
 )
+# Asked by Converse for chats and responses. For messages it is asked by InvokeModel, whose streams
+# the server writes without the field `bytes` of Bedrock's events.
+_CLAUDE_AT_BEDROCK = "bedrock/us.anthropic.claude-sonnet-4-5-20250929-v1:0"
 HELLO = 'Hi! Grüße, 世界 🌍 "quoted" \\ back'
 CITIES = [{"city": "Paris"}, {"city": "Rome"}]
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
@@ -46,8 +74,33 @@ def front(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     with Running(arguments) as server:
         port = int(server.wait_for(r"http://127\.0\.0\.1:(\d+)\s")[1])
         folder = tmp_path_factory.mktemp("gateway")
-        with gateway(folder, port, settings=_SETTINGS.format(port=port)) as started:
-            yield started
+        account = folder / "account.json"
+        with _token_server() as token_uri:
+            account.write_text(ServiceAccount().file(token_uri))
+            settings = _SETTINGS.format(port=port, account=account)
+            with gateway(folder, port, settings=settings) as started:
+                yield started
+
+
+@contextmanager
+def _token_server() -> Iterator[str]:
+    """Run Google's token endpoint, which the server does not play; yield its address."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.end_headers()
+            self.wfile.write(b'{"access_token": "ya29", "expires_in": 3600}')
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/token"
+        server.shutdown()
 
 
 @pytest.fixture(scope="module")
@@ -130,6 +183,7 @@ def test_texts_stay_as_they_are(
     assert (response.status, response.output_text) == ("completed", HELLO)
 
 
+@pytest.mark.parametrize("model", [*MODELS, _CLAUDE_AT_BEDROCK])
 def test_tools_of_chats(chats: openai.OpenAI, model: str, streamed: bool) -> None:
     choice = _chat(chats, model, streamed, _says("Call"))
     assert (choice.finish_reason, choice.message.content) == ("tool_calls", "I ask.")
@@ -156,6 +210,7 @@ def test_tools_of_messages(messages: anthropic.Anthropic, model: str, streamed: 
     assert message.content[0].text == "Sunny, says the tool."
 
 
+@pytest.mark.parametrize("model", [*MODELS, _CLAUDE_AT_BEDROCK])
 def test_tools_of_responses(chats: openai.OpenAI, model: str, streamed: bool) -> None:
     response = _response(chats, model, streamed, input="Call")
     calls = [item for item in response.output if item.type == "function_call"]
@@ -211,3 +266,41 @@ def test_refusals_name_every_attempt(
 def test_vectors(chats: openai.OpenAI, model: str) -> None:
     made = chats.embeddings.create(model=model, input="vector")
     assert made.data[0].embedding == [0.5, 0.25, -0.125]
+
+
+def test_media(chats: openai.OpenAI) -> None:
+    image = chats.images.generate(model="openai/gpt-image-1", prompt="A lighthouse")
+    assert image.data is not None and image.data[0].b64_json == base64.b64encode(b"image").decode()
+    speech = chats.audio.speech.create(model="openai/tts-1", voice="alloy", input="Read it aloud")
+    assert speech.read() == b"speech"
+    sound = ("a.wav", io.BytesIO(b"RIFF"), "audio/wav")
+    heard = chats.audio.transcriptions.create(model="openai/whisper-1", file=sound)
+    assert heard.text == "Hello there."
+
+
+def test_batches(chats: openai.OpenAI) -> None:
+    lines = [
+        {
+            "custom_id": str(number),
+            "method": "POST",
+            "url": "/v1/chat/completions",
+            "body": {"model": "openai/gpt-4o", "messages": _says("Hello")},
+        }
+        for number in range(3)
+    ]
+    content = "\n".join(json.dumps(line) for line in lines).encode()
+    file = chats.files.create(file=("requests.jsonl", content), purpose="batch")
+    batch = chats.batches.create(
+        input_file_id=file.id, endpoint="/v1/chat/completions", completion_window="24h"
+    )
+
+    def output_file() -> str | None:
+        return chats.batches.retrieve(batch.id).output_file_id
+
+    file_id = asyncio.run(until(output_file, every_s=0.2))
+    assert file_id is not None
+    results = [json.loads(line) for line in chats.files.content(file_id).iter_lines()]
+    answers = {one["custom_id"]: one["response"]["body"]["choices"][0] for one in results}
+    assert {key: one["message"]["content"] for key, one in answers.items()} == {
+        str(number): HELLO for number in range(3)
+    }
