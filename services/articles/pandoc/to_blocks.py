@@ -223,7 +223,8 @@ class _Reader:
             formula = node
             if node["t"] == "Span" and len(node["c"][1]) == 1:
                 attributes, (formula,) = node["c"]
-            if formula["t"] == "Math" and formula["c"][0]["t"] == "DisplayMath":
+            is_math = formula["t"] == "Math" and formula["c"][1].strip()
+            if is_math and formula["c"][0]["t"] == "DisplayMath":
                 self._add_text(run)
                 run = []
                 self._equation(formula["c"][1], attributes)

@@ -110,7 +110,13 @@ class LeafReader:
         yield replace(marks, text=content[1], type="inlinecode", url=None)
 
     def _math(self, content: Any, marks: Leaf, depth: int) -> Iterator[Leaf]:
-        form = "display" if content[0]["t"] == "DisplayMath" else None
+        is_display = content[0]["t"] == "DisplayMath"
+        if not content[1].strip():
+            # Dollars around nothing are no formula.
+            dollars = "$$" if is_display else "$"
+            yield replace(marks, text=f"{dollars}{content[1]}{dollars}")
+            return
+        form = "display" if is_display else None
         yield replace(marks, text=content[1].strip(), type="latex", url=None, form=form)
 
     def _quoted(self, content: Any, marks: Leaf, depth: int) -> Iterator[Leaf]:

@@ -91,7 +91,9 @@ def document_of(blocks: list[Body]) -> Document:
     for reference in REFERENCES:
         editor.edit("add_reference", {"reference": reference})
     heading = {"type": "h1", "children": [{"text": "Section"}], "label": "sec"}
-    editor.insert(heading, *blocks)
+    # Without a title, the first heading is that of a page, and comes back as the title.
+    title = {"type": "title", "children": [{"text": "Harbours"}]}
+    editor.insert(title, heading, *blocks)
     return editor.document
 
 
