@@ -2,6 +2,7 @@
 // the user goes on with one.
 import { signal } from "@preact/signals";
 
+import { isLeaving, onLeave } from "../../shell/leaving";
 import { onForget } from "../../shell/session";
 import type { AssistantTurn, Turn } from "./conversation";
 import { store, switchTo } from "./history";
@@ -134,7 +135,7 @@ function setColumn(index: number, turn: AssistantTurn): void {
 function set(comparison: Comparison): void {
   latest.value = comparison;
   const isRunning = comparison.columns.some(({ turn }) => turn.state === "streaming");
-  if (!isRunning) write(COMPARISON, JSON.stringify(comparison));
+  if (!isRunning && !isLeaving()) write(COMPARISON, JSON.stringify(comparison));
 }
 
 function kept(): Comparison | undefined {
@@ -145,7 +146,7 @@ function kept(): Comparison | undefined {
 }
 
 // What has come of answers when the page is left is kept, as of one answer.
-window.addEventListener("pagehide", () => {
+onLeave(() => {
   if (latest.value !== undefined && currentBranch().key === latest.value.asker) {
     write(COMPARISON, JSON.stringify(latest.value));
   }

@@ -3,6 +3,7 @@
 import { signal } from "@preact/signals";
 
 import { currentChat, setCurrentChat } from "../../chats/chats";
+import { isLeaving, onLeave } from "../../shell/leaving";
 import { onForget, userId } from "../../shell/session";
 import { type Branch, FIRST, branchOf, parentOf } from "./branches";
 import type { AssistantTurn, Turn, UserTurn } from "./conversation";
@@ -145,10 +146,8 @@ function isStreaming(): boolean {
   return last?.role === "assistant" && last.state === "streaming";
 }
 
-let isLeft = false;
-
 function keep(): void {
-  if (isLeft) return;
+  if (isLeaving()) return;
   const written = turns.value.map((turn) => JSON.stringify(turn, withoutImages));
   let size = written.reduce((sum, text) => sum + text.length + 1, 2);
   while (size > MAX_KEPT) size -= (written.shift()?.length ?? size) + 1;
@@ -207,12 +206,8 @@ export function write(name: string, text: string): void {
 
 // A reload in the middle of an answer keeps what has come of it. The browser then ends its request,
 // which is no failure of the answer.
-window.addEventListener("pagehide", () => {
+onLeave(() => {
   if (userId.value !== "" && isStreaming()) keep();
-  isLeft = true;
-});
-window.addEventListener("pageshow", () => {
-  isLeft = false;
 });
 
 // Whoever signs in next in this tab finds nothing; the sign-out empties the storage.
