@@ -1,8 +1,10 @@
 """The tables of batches.
 
 The requests of a batch are numbered from 0. A result is only ever inserted, and its primary key
-makes a second one impossible. The tasks are a queue: a task exists until it is done, and a free one
-has a lease that has ended (`ends_at_ms` 0).
+makes a second one impossible. Both are inserted and deleted many at a time, by transactions that
+hold the row of the batch or of one of its tasks: foreign keys would look at it once for each row,
+and take almost half of the time. The tasks are a queue: a task exists until it is done, and a free
+one has a lease that has ended (`ends_at_ms` 0).
 """
 
 from sqlalchemy import (
@@ -62,7 +64,7 @@ batches = Table(
 batch_requests = Table(
     "batch_requests",
     metadata,
-    Column("batch_id", String(64), ForeignKey("batches.id"), nullable=False),
+    Column("batch_id", String(64), nullable=False),
     Column("number", Integer, nullable=False),
     Column("custom_id", String(512), nullable=False),
     Column("body", LargeBinary, nullable=False),
@@ -74,7 +76,7 @@ batch_requests = Table(
 batch_results = Table(
     "batch_results",
     metadata,
-    Column("batch_id", String(64), ForeignKey("batches.id"), nullable=False),
+    Column("batch_id", String(64), nullable=False),
     Column("number", Integer, nullable=False),
     Column("custom_id", String(512), nullable=False),
     Column("outcome", SmallInteger, nullable=False),

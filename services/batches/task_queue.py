@@ -207,7 +207,8 @@ class TaskQueue:
                 await connection.execute(
                     update(batches).where(batches.c.id == batch_id).values(sums(results))
                 )
-                if any(part.is_done for part in held):
+                # A task that is not done is left, and ends the batch later.
+                if all(part.is_done for part in held):
                     user_id, now_ms = held[0].task.user_id, self._clock.now_ms()
                     await set_finalizing(connection, batch_id, user_id, now_ms, self._new_id)
             return held_ids
@@ -342,11 +343,14 @@ class TaskQueue:
         self, connection: AsyncConnection, parts: Sequence[TaskResults]
     ) -> Collection[str]:
         """Lock tasks, and remove those that are done; return the ids of those that are held."""
-        which = self._is_one_held([part.task.id for part in parts])
-        held_ids = {row.id for row in await self._rows.hold(connection, which)}
-        done_ids = held_ids.intersection(part.task.id for part in parts if part.is_done)
+        held_ids: set[str] = set()
+        done_ids = {part.task.id for part in parts if part.is_done}
+        if open_ids := {part.task.id for part in parts} - done_ids:
+            open_rows = await self._rows.hold(connection, self._is_one_held(open_ids))
+            held_ids.update(row.id for row in open_rows)
         if done_ids:
-            await connection.execute(delete(batch_tasks).where(batch_tasks.c.id.in_(done_ids)))
+            done = delete(batch_tasks).where(self._is_one_held(done_ids))
+            held_ids.update(await connection.scalars(done.returning(batch_tasks.c.id)))
         return held_ids
 
     def _is_held(self, task: Task) -> ColumnElement[bool]:

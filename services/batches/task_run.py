@@ -113,6 +113,9 @@ class TaskRun:
         try:
             while True:
                 async with self._slots.slot(user_id):
+                    # Requests that wait for nothing, such as invalid ones, leave the event loop to
+                    # others: no more than have slots run in one of its iterations.
+                    await asyncio.sleep(0)
                     if self._is_over():
                         return
                     if is_waiting:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from functools import partial
 from typing import Any
 
+import pytest
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
@@ -18,11 +19,16 @@ from services.batches.claim_pace import ClaimPace
 from services.batches.execution import BatchCall
 from services.batches.finalizing import Finalizing
 from services.batches.records import BatchLimits, RequestResult, TaskKind
-from services.batches.repository import BatchRepository, NewBatch
+from services.batches.repository import (
+    BatchRepository,
+    NewBatch,
+    delete_some,
+    insert_requests,
+)
 from services.batches.result_writer import ResultWriter
 from services.batches.retries import retry_delay_s
 from services.batches.slots import RequestSlots
-from services.batches.tables import batch_results
+from services.batches.tables import batch_requests, batch_results, batches
 from services.batches.task_queue import TaskQueue
 from services.batches.task_rows import TASK_SIZE
 from services.batches.task_run import TaskRun
@@ -208,6 +214,30 @@ async def test_requests_at_a_limit_are_left_to_others(engine: AsyncEngine) -> No
     await running
     again = await claimed(hosts.second)
     assert [request.number for request in again.requests] == [0, 1, 2]
+
+
+async def test_requests_that_wait_for_nothing_leave_the_loop(engine: AsyncEngine) -> None:
+    hosts = Hosts(engine)
+    await hosts.create(40)
+    invalid = Model(400)
+    running = asyncio.create_task(task_run(hosts, await claimed(hosts.first), invalid).run())
+    calls = [0]
+    while not running.done():
+        await asyncio.sleep(0)
+        calls.append(invalid.calls)
+    assert calls[-1] == 40
+    assert max(after - before for before, after in itertools.pairwise(calls)) <= 2
+
+
+async def test_nothing_is_left_of_a_batch_deleted_meanwhile(engine: AsyncEngine) -> None:
+    hosts = Hosts(engine)
+    batch = await hosts.create(1)
+    while await delete_some(engine, batches.c.id == batch.id):
+        pass
+    with pytest.raises(GatewayError, match="no such batch"):
+        await insert_requests(engine, batch.id, 1, [pb.BatchItem(custom_id="late", body=b"{}")])
+    async with reading_once(engine) as connection:
+        assert (await connection.execute(select(batch_requests))).all() == []
 
 
 def test_what_is_repeated_and_when() -> None:

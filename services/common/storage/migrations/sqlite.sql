@@ -1013,8 +1013,7 @@ CREATE TABLE batch_requests (
 	custom_id VARCHAR(512) NOT NULL,
 	body BLOB NOT NULL,
 	provider_batch_id VARCHAR(64) NOT NULL,
-	CONSTRAINT pk_batch_requests PRIMARY KEY (batch_id, number),
-	CONSTRAINT fk_batch_requests_batch_id FOREIGN KEY(batch_id) REFERENCES batches (id)
+	CONSTRAINT pk_batch_requests PRIMARY KEY (batch_id, number)
 );
 CREATE TABLE batch_results (
 	batch_id VARCHAR(64) NOT NULL,
@@ -1024,8 +1023,7 @@ CREATE TABLE batch_results (
 	status SMALLINT NOT NULL,
 	request_id VARCHAR(128) NOT NULL,
 	body BLOB NOT NULL,
-	CONSTRAINT pk_batch_results PRIMARY KEY (batch_id, number),
-	CONSTRAINT fk_batch_results_batch_id FOREIGN KEY(batch_id) REFERENCES batches (id)
+	CONSTRAINT pk_batch_results PRIMARY KEY (batch_id, number)
 );
 CREATE TABLE batch_tasks (
 	id VARCHAR(64) NOT NULL,
