@@ -10,6 +10,7 @@ from services.batches.execution import BatchCall, Execute
 from services.batches.provider_calls import BatchServices
 from services.batches.provider_queue import ProviderBatch, ProviderQueue
 from services.batches.records import RequestResult, TaskLostError
+from services.batches.refused_results import store_or_replace
 from services.batches.retries import is_limited
 from services.batches.task_queue import TaskQueue
 from services.batches.task_run import result_of
@@ -158,7 +159,7 @@ class Collecting:
             read = [self._read(task, batch, each, answers[each.number]) for each in some]
             results += [result for result in await asyncio.gather(*read) if result is not None]
         if results:
-            held = await self._tasks.store([TaskResults(task, results)])
+            held = await store_or_replace(self._tasks.store, [TaskResults(task, results)])
             if not held:
                 raise TaskLostError
 

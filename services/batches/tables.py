@@ -103,7 +103,9 @@ provider_batches = Table(
 )
 
 # A task that runs or submits requests has those of its provider batch among `size` of them, from
-# number `first` on.
+# number `first` on. `claims` counts the workers that have claimed it and have not released it: all
+# but the last have died. `begun_alone` counts how often the first of its requests without a result
+# has been run with no other of the worker's tasks that a worker has died of.
 batch_tasks = Table(
     "batch_tasks",
     metadata,
@@ -117,6 +119,8 @@ batch_tasks = Table(
     Column("not_before_ms", BigInteger, nullable=False),
     Column("holder", String(64), nullable=False),
     Column("ends_at_ms", BigInteger, nullable=False),
+    Column("claims", Integer, nullable=False),
+    Column("begun_alone", Integer, nullable=False),
     Index("ix_batch_tasks_batch_id", "batch_id"),
     Index("ix_batch_tasks_kind", "kind", "id"),
     Index("ix_batch_tasks_ends_at_ms", "ends_at_ms"),

@@ -104,7 +104,11 @@ class TaskQueue:
         hold = (
             update(batch_tasks)
             .where(batch_tasks.c.id.in_(first))
-            .values(holder=self._holder, ends_at_ms=self._rows.ends_at_ms())
+            .values(
+                holder=self._holder,
+                ends_at_ms=self._rows.ends_at_ms(),
+                claims=batch_tasks.c.claims + 1,
+            )
             .returning(batch_tasks)
         )
 
@@ -157,13 +161,38 @@ class TaskQueue:
             return set((await connection.scalars(query)).all())
 
     async def release(self, task: Task, delay_s: float = 0) -> None:
-        """Release a task, so that any worker can claim it after `delay_s`."""
+        """Release a task, so that any worker can claim it after `delay_s`.
+
+        Its claim does not count.
+        """
         free = (
             update(batch_tasks)
             .where(self._is_held(task))
-            .values(not_before_ms=self._clock.now_ms() + int(delay_s * 1000), **_FREE)
+            .values(
+                not_before_ms=self._clock.now_ms() + int(delay_s * 1000),
+                claims=task.claims - 1,
+                begun_alone=task.begun_alone,
+                **_FREE,
+            )
         )
         await write(self._engine, lambda connection: connection.execute(free))
+
+    async def mark_alone(self, task: Task, begun: int) -> None:
+        """Store how often the first of a task's requests without a result has been run alone.
+
+        Raises:
+            TaskLostError: another worker holds the task.
+        """
+        mark = (
+            update(batch_tasks)
+            .where(self._is_held(task))
+            .values(begun_alone=begun, ends_at_ms=self._rows.ends_at_ms())
+        )
+        marked = await write(
+            self._engine, lambda connection: connection.execute(mark), is_lasting=False
+        )
+        if not marked.rowcount:
+            raise TaskLostError
 
     async def release_of_process(self, process: str) -> None:
         """Release all tasks of a process that has died."""
@@ -346,7 +375,8 @@ class TaskQueue:
         held_ids: set[str] = set()
         done_ids = {part.task.id for part in parts if part.is_done}
         if open_ids := {part.task.id for part in parts} - done_ids:
-            open_rows = await self._rows.hold(connection, self._is_one_held(open_ids))
+            which = self._is_one_held(open_ids)
+            open_rows = await self._rows.hold(connection, which, begun_alone=0)
             held_ids.update(row.id for row in open_rows)
         if done_ids:
             done = delete(batch_tasks).where(self._is_one_held(done_ids))
@@ -434,5 +464,7 @@ def _task(
         first=claimed.first,
         size=claimed.size,
         provider_batch_id=claimed.provider_batch_id,
+        claims=claimed.claims,
+        begun_alone=claimed.begun_alone,
         requests=requests,
     )

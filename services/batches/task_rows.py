@@ -162,4 +162,6 @@ def _row(
         "not_before_ms": 0,
         "holder": "",
         "ends_at_ms": 0,
+        "claims": 0,
+        "begun_alone": 0,
     }

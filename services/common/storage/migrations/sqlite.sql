@@ -1036,6 +1036,8 @@ CREATE TABLE batch_tasks (
 	not_before_ms BIGINT NOT NULL,
 	holder VARCHAR(64) NOT NULL,
 	ends_at_ms BIGINT NOT NULL,
+	claims INTEGER NOT NULL,
+	begun_alone INTEGER NOT NULL,
 	CONSTRAINT pk_batch_tasks PRIMARY KEY (id),
 	CONSTRAINT fk_batch_tasks_batch_id FOREIGN KEY(batch_id) REFERENCES batches (id)
 );

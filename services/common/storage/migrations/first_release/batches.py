@@ -35,6 +35,8 @@ def create() -> None:
         sa.Column("not_before_ms", sa.BigInteger(), nullable=False),
         sa.Column("holder", sa.String(64), nullable=False),
         sa.Column("ends_at_ms", sa.BigInteger(), nullable=False),
+        sa.Column("claims", sa.Integer(), nullable=False),
+        sa.Column("begun_alone", sa.Integer(), nullable=False),
         sa.PrimaryKeyConstraint("id", name="pk_batch_tasks"),
         sa.ForeignKeyConstraint(["batch_id"], ["batches.id"], name="fk_batch_tasks_batch_id"),
     )
