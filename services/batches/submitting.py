@@ -21,8 +21,8 @@ from services.common.errors import GatewayError, UpstreamError
 from services.common.messages.deferred_call import RenderedCall
 from services.common.process.byte_budget import ByteBudget, Charge
 
-# Requests and bytes of a batch at a provider. Providers allow more, but its results are read as
-# one response.
+# Requests and bytes of a batch at a provider: few enough that creating it, or reading its results,
+# is soon done again. Google's have at most 20 MB.
 MAX_REQUESTS = 2_000
 _MAX_BYTES = 16 << 20
 _LIMITED = 429

@@ -85,7 +85,7 @@ class AnthropicBatches:
         upstream = self._upstream
         path = f"{self._path(batch_id)}/results"
         async with upstream.response(path, b"", method="GET") as response:
-            async for line in lines_of(response.body, upstream.limits.stream_idle_s):
+            async for line in lines_of(response.body, upstream.limits):
                 try:
                     result = _RESULT.decode(line)
                 except (msgspec.DecodeError, UnicodeDecodeError):
