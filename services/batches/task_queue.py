@@ -372,15 +372,16 @@ class TaskQueue:
         self, connection: AsyncConnection, parts: Sequence[TaskResults]
     ) -> Collection[str]:
         """Lock tasks, and remove those that are done; return the ids of those that are held."""
-        held_ids: set[str] = set()
-        done_ids = {part.task.id for part in parts if part.is_done}
-        if open_ids := {part.task.id for part in parts} - done_ids:
-            which = self._is_one_held(open_ids)
-            open_rows = await self._rows.hold(connection, which, begun_alone=0)
-            held_ids.update(row.id for row in open_rows)
+        which = self._is_one_held([part.task.id for part in parts])
+        if all(part.is_done for part in parts):
+            # In the order of `LeasedRows.hold`, which prevents deadlocks.
+            ordered = select(batch_tasks.c.id).where(which).order_by(batch_tasks.c.id)
+            done = delete(batch_tasks).where(batch_tasks.c.id.in_(ordered.with_for_update()))
+            return set(await connection.scalars(done.returning(batch_tasks.c.id)))
+        held_ids = {row.id for row in await self._rows.hold(connection, which, begun_alone=0)}
+        done_ids = held_ids.intersection(part.task.id for part in parts if part.is_done)
         if done_ids:
-            done = delete(batch_tasks).where(self._is_one_held(done_ids))
-            held_ids.update(await connection.scalars(done.returning(batch_tasks.c.id)))
+            await connection.execute(delete(batch_tasks).where(batch_tasks.c.id.in_(done_ids)))
         return held_ids
 
     def _is_held(self, task: Task) -> ColumnElement[bool]:

@@ -41,7 +41,9 @@ class BatchApi(Protocol):
         """
 
     async def find(self, name: str, since_s: float) -> str:
-        """Return the id of the batch with a name; "" if there is none, or none can be found.
+        """Return the id of the batch with a name; "" if there is none.
+
+        It raises UpstreamError while that is not known.
 
         Args:
             name: the name that `create` was given.

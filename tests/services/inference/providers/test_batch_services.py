@@ -4,8 +4,11 @@ import json
 
 import pytest
 
+from services.common.errors import UpstreamError
 from services.common.http import Client, TooLargeError
 from services.common.settings import Limits
+from services.inference.providers.anthropic import headers as anthropic_headers
+from services.inference.providers.anthropic.batches import AnthropicBatches
 from services.inference.providers.gemini import headers
 from services.inference.providers.gemini.batches import GeminiBatches
 from services.inference.providers.gemini.inlined import AnswerCutter
@@ -79,3 +82,21 @@ async def test_answers_may_be_larger_together_than_one_may_be() -> None:
             answers = {name: answer async for name, answer in api.answers(batch_id)}
             assert sorted(answers) == sorted(requests)
             assert sum(map(len, answers.values())) > most
+
+
+async def test_a_batch_of_anthropic_is_found_by_its_requests() -> None:
+    app = create_app(personalities=(), now=lambda: 1_000.0)
+    async with serving(app) as url, Client(connect_timeout_s=60) as client:
+        upstream = Upstream("anthropic", url, anthropic_headers("k"), Limits(), client, LiveCalls())
+        batches = AnthropicBatches(upstream)
+        body = b'{"model":"echo","max_tokens":9,"messages":[{"role":"user","content":"hi"}]}'
+        ids = [await batches.create(f"b{n}", "/v1/messages", (), [("r0", body)]) for n in range(5)]
+        with pytest.raises(UpstreamError, match="does not show yet"):
+            await batches.find("b9", 900.0)
+        assert await batches.find("b9", 1_100.0) == "", "those that have not ended are older"
+        for batch_id in ids:
+            assert await batches.has_ended(batch_id)
+        # A page has two.
+        assert [await batches.find(f"b{n}", 900.0) for n in range(5)] == ids
+        assert await batches.find("b9", 900.0) == ""
+        assert [name async for name, _ in batches.answers(ids[0])] == ["r0"]
