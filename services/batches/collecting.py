@@ -5,11 +5,11 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 
-from gateway.errors.v1 import errors_pb2
 from services.batches.execution import BatchCall, Execute
-from services.batches.provider_calls import BatchServices
+from services.batches.provider_calls import GONE, BatchServices
 from services.batches.provider_queue import ProviderBatch, ProviderQueue
 from services.batches.records import RequestResult, TaskLostError
+from services.batches.refused_results import store_or_replace
 from services.batches.retries import is_limited
 from services.batches.task_queue import TaskQueue
 from services.batches.task_run import result_of
@@ -28,12 +28,6 @@ _ATTEMPTS = 5
 _AGAIN_S = 1.0
 # The longest time after the end of a batch that its provider may take; it ends batches itself.
 _LATEST_MS = 24 * 3_600_000
-# The provider does not have the batch, or the settings do not have its batch service.
-_GONE = (
-    errors_pb2.REASON_UNSUPPORTED,
-    errors_pb2.REASON_MODEL_NOT_FOUND,
-    errors_pb2.REASON_NOT_FOUND,
-)
 
 log = logging.getLogger(__name__)
 
@@ -107,7 +101,7 @@ class Collecting:
         return 0.0
 
     def _gives_up(self, task: Task, error: GatewayError) -> bool:
-        return error.reason in _GONE or self._clock.now_ms() > task.expires_at_ms + _LATEST_MS
+        return error.reason in GONE or self._clock.now_ms() > task.expires_at_ms + _LATEST_MS
 
     async def _has_ended(self, task: Task, batch: ProviderBatch) -> bool:
         """Return whether a batch has ended; cancel it if that of its user was cancelled."""
@@ -158,7 +152,7 @@ class Collecting:
             read = [self._read(task, batch, each, answers[each.number]) for each in some]
             results += [result for result in await asyncio.gather(*read) if result is not None]
         if results:
-            held = await self._tasks.store([TaskResults(task, results)])
+            held = await store_or_replace(self._tasks.store, [TaskResults(task, results)])
             if not held:
                 raise TaskLostError
 

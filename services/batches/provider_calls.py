@@ -3,8 +3,15 @@
 from collections.abc import AsyncIterator, Sequence
 from typing import Protocol
 
+from gateway.errors.v1 import errors_pb2
 from services.common.errors import GatewayError, unsupported
 
+# Reasons of errors of a batch that its provider, or a service that the settings, do not have.
+GONE = (
+    errors_pb2.REASON_UNSUPPORTED,
+    errors_pb2.REASON_MODEL_NOT_FOUND,
+    errors_pb2.REASON_NOT_FOUND,
+)
 Headers = tuple[tuple[str, str], ...]
 
 
@@ -35,7 +42,7 @@ class BatchServices(Protocol):
     async def find(self, provider: str, name: str, since_s: float) -> str:
         """Return the provider's id of a batch with a name, created after a time in Unix seconds.
 
-        "" if there is none, or if the provider's batches have no names.
+        "" if there is none. It raises GatewayError while that is not known.
         """
 
     async def has_ended(self, provider: str, batch_id: str) -> bool:

@@ -3,9 +3,8 @@
 Tasks are claimed and completed by `task_queue`.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from sqlalchemy import ColumnElement, Row, Table, and_, delete, func, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
@@ -329,7 +328,11 @@ class BatchRepository:
 async def insert_requests(
     engine: AsyncEngine, batch_id: str, first: int, items: Sequence[BatchItem]
 ) -> None:
-    """Insert requests of a batch, the first with the number `first`."""
+    """Insert requests of a batch, the first with the number `first`.
+
+    Raises:
+        GatewayError: not_found, the batch has been deleted.
+    """
     for start in range(0, len(items), _AT_ONCE):
         rows = [
             {
@@ -341,7 +344,16 @@ async def insert_requests(
             }
             for place, item in enumerate(items[start : start + _AT_ONCE])
         ]
-        await write(engine, partial(insert_rows, table=batch_requests, rows=rows))
+
+        async def transact(
+            connection: AsyncConnection, rows: Sequence[Mapping[str, object]] = rows
+        ) -> None:
+            # Its owner may have been erased meanwhile.
+            if not await _lock(connection, batch_id):
+                raise not_found()
+            await insert_rows(connection, batch_requests, rows)
+
+        await write(engine, transact)
 
 
 async def delete_some(
@@ -368,6 +380,8 @@ async def delete_some(
         if batch_id is None:
             return 0
         await connection.execute(delete(batch_tasks).where(batch_tasks.c.batch_id == batch_id))
+        # No request is inserted from here on.
+        await _lock(connection, batch_id)
         for table in (batch_requests, batch_results):
             if count := await delete_rows(connection, table, batch_id):
                 return count
@@ -379,6 +393,12 @@ async def delete_some(
         return 1
 
     return await write(engine, transact)
+
+
+async def _lock(connection: AsyncConnection, batch_id: str) -> bool:
+    """Lock the row of a batch until the end of the transaction; return whether there is one."""
+    row = select(batches.c.id).where(batches.c.id == batch_id).with_for_update()
+    return await connection.scalar(row) is not None
 
 
 async def delete_rows(connection: AsyncConnection, table: Table, batch_id: str) -> int:

@@ -16,6 +16,8 @@ COUNTS = {
     BatchOutcome.BATCH_OUTCOME_ERRORED: "errored",
     BatchOutcome.BATCH_OUTCOME_CANCELLED: "cancelled",
     BatchOutcome.BATCH_OUTCOME_EXPIRED: "expired",
+    BatchOutcome.BATCH_OUTCOME_NOT_STORED: "errored",
+    BatchOutcome.BATCH_OUTCOME_ABANDONED: "errored",
 }
 
 

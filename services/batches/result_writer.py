@@ -4,9 +4,9 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextvars import Context
-from typing import Protocol
 
 from services.batches.records import RequestResult
+from services.batches.refused_results import StoreResults, store_or_replace
 from services.batches.tasks import Task, TaskResults
 from services.common.errors import GatewayError
 
@@ -18,15 +18,6 @@ _AGAIN_S = 1.0
 _MAX_BYTES = 8 << 20
 
 log = logging.getLogger(__name__)
-
-
-class StoreResults(Protocol):
-    """Stores results; see `TaskQueue.store`."""
-
-    def __call__(
-        self, parts: Sequence[TaskResults], *, is_repeated: bool = False
-    ) -> Awaitable[Collection[str]]:
-        """Return the ids of the tasks that were held."""
 
 
 class ResultWriter:
@@ -58,6 +49,7 @@ class ResultWriter:
         """Add a result of a task, which is stored soon; ignored once the task is closed or lost."""
         if task := self._tasks.get(task_id):
             task.results.append(result)
+            task.is_stored.clear()
             self._bytes += len(result.body)
             self._schedule()
 
@@ -76,10 +68,18 @@ class ResultWriter:
         # Others may wait only for this task to end.
         self._schedule()
 
+    async def flush(self, task_id: str) -> None:
+        """Return when the results of a task that have been added are stored, or it is lost."""
+        task = self._tasks.get(task_id)
+        if task is not None and not task.is_stored.is_set():
+            task.is_urgent = True
+            self._schedule()
+            await task.is_stored.wait()
+
     def discard(self, task_id: str) -> None:
         """Store no more results of a task, which another worker holds."""
         if task := self._tasks.pop(task_id, None):
-            task.is_closed.set()
+            task.close()
 
     def _schedule(self) -> None:
         """Begin to store now or later, if there is anything to store."""
@@ -87,8 +87,10 @@ class ResultWriter:
         if self._writing is not None or not waiting:
             return
         loop = asyncio.get_running_loop()
-        is_urgent = self._bytes >= _MAX_BYTES or all(
-            task.has_ended for task in self._tasks.values()
+        is_urgent = (
+            self._bytes >= _MAX_BYTES
+            or any(task.is_urgent for task in waiting)
+            or all(task.has_ended for task in self._tasks.values())
         )
         if is_urgent or loop.time() >= self._next_at:
             self._begin()
@@ -116,23 +118,14 @@ class ResultWriter:
             self._writing = None
             self._schedule()
 
-    async def _stored(
-        self, parts: Sequence[TaskResults], *, is_repeated: bool = False
-    ) -> Collection[str]:
+    async def _stored(self, parts: Sequence[TaskResults]) -> Collection[str]:
         """Store results, again and again until that succeeds; return which tasks were held."""
+        is_repeated = False
         while parts:
             try:
-                return await self._store(parts, is_repeated=is_repeated)
+                return await store_or_replace(self._store, parts, is_repeated=is_repeated)
             except GatewayError as error:
                 log.warning("results are not stored yet", extra={"error": error.message})
-            except Exception:
-                # Nobody waits for an answer: the task runs again when its claim ends.
-                log.exception("results could not be stored")
-                if len(parts) == 1:
-                    return ()
-                # What cannot be stored of one task keeps nothing of the others from being stored.
-                alone = [await self._stored([each], is_repeated=is_repeated) for each in parts]
-                return [task_id for held_ids in alone for task_id in held_ids]
             is_repeated = True
             await self._sleep(_AGAIN_S)
             parts = [part for part in parts if part.task.id in self._tasks]
@@ -141,10 +134,11 @@ class ResultWriter:
     def _close(self, part: TaskResults, *, is_held: bool) -> None:
         """End what waits for results that were to be stored."""
         if is_held and not part.is_last:
+            if (task := self._tasks.get(part.task.id)) and not task.has_news:
+                task.is_stored.set()
             return
-        task = self._tasks.pop(part.task.id, None)
-        if task is not None:
-            task.is_closed.set()
+        if task := self._tasks.pop(part.task.id, None):
+            task.close()
             if not is_held:
                 task.on_lost()
 
@@ -156,6 +150,8 @@ class _OpenTask:
         results: those that are to be stored.
         has_ended: whether no more are added.
         is_done: whether the task is then removed.
+        is_urgent: whether its results are stored at once.
+        is_stored: set when all of them are stored.
         is_closed: set when there is nothing left to store.
     """
 
@@ -165,6 +161,9 @@ class _OpenTask:
         self.results: list[RequestResult] = []
         self.has_ended = False
         self.is_done = False
+        self.is_urgent = False
+        self.is_stored = asyncio.Event()
+        self.is_stored.set()
         self.is_closed = asyncio.Event()
 
     @property
@@ -175,4 +174,10 @@ class _OpenTask:
     def take(self) -> TaskResults:
         """Return what is to be stored, and remove it."""
         results, self.results = self.results, []
+        self.is_urgent = False
         return TaskResults(self.task, results, is_done=self.is_done, is_last=self.has_ended)
+
+    def close(self) -> None:
+        """End what waits for its results to be stored."""
+        self.is_stored.set()
+        self.is_closed.set()

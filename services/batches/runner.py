@@ -89,6 +89,7 @@ class BatchRunner:
         self._renewer = LeaseRenewer(self._renew, queue.lease_s)
         self._writer = ResultWriter(queue.store)
         self._pace = ClaimPace()
+        self._alone = asyncio.Lock()
         self._runs: dict[str, TaskRun] = {}
         self._others: tuple[set[asyncio.Task[None]], ...] = tuple(set() for _ in _GROUPS)
         self._running: set[asyncio.Task[None]] = set()
@@ -188,6 +189,7 @@ class BatchRunner:
             self._execute,
             self._key_of,
             self._slots,
+            self._alone,
             self._budget,
             self._clock,
         )

@@ -13,10 +13,13 @@ class RequestSlots:
         max_running: maximum number of requests that run at a time.
         max_of_user: maximum number of them of one user.
         on_needed: called when more requests may be needed.
+
+    Attributes:
+        max_of_user: maximum number of requests of a user that run at a time.
     """
 
     def __init__(self, max_running: int, max_of_user: int, on_needed: Callable[[], object]) -> None:
-        self._max_of_user = min(max_of_user, max_running)
+        self.max_of_user = min(max_of_user, max_running)
         self._max_running = max_running
         self._all = asyncio.Semaphore(max_running)
         self._of_users: dict[str, asyncio.Semaphore] = {}
@@ -38,7 +41,7 @@ class RequestSlots:
     def has_room(self) -> bool:
         """Whether requests of another user could be run now."""
         used = sum(
-            min(self._max_of_user, self._running[user_id] + self._waiting[user_id])
+            min(self.max_of_user, self._running[user_id] + self._waiting[user_id])
             for user_id in self.users
         )
         return used < self._max_running
@@ -51,7 +54,7 @@ class RequestSlots:
     @asynccontextmanager
     async def slot(self, user_id: str) -> AsyncIterator[None]:
         """Wait until a request of a user may run, and count it; context manager."""
-        of_user = self._of_users.setdefault(user_id, asyncio.Semaphore(self._max_of_user))
+        of_user = self._of_users.setdefault(user_id, asyncio.Semaphore(self.max_of_user))
         async with of_user, self._all:
             _add(self._running, user_id, 1)
             try:
@@ -61,7 +64,7 @@ class RequestSlots:
                 self._forget(user_id)
 
     def _is_supplied(self, user_id: str) -> bool:
-        return self._waiting[user_id] > 0 or self._running[user_id] >= self._max_of_user
+        return self._waiting[user_id] > 0 or self._running[user_id] >= self.max_of_user
 
     def _forget(self, user_id: str) -> None:
         """Forget a user without requests, and say that more are needed of one who has few."""

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 import msgspec
 
 from services.batches.execution import BatchCall, Render
-from services.batches.provider_calls import BatchServices
+from services.batches.provider_calls import GONE, BatchServices
 from services.batches.provider_queue import ProviderBatch, ProviderQueue
 from services.batches.retries import retry_delay_s
 from services.batches.task_queue import TaskQueue
@@ -21,13 +21,17 @@ from services.common.errors import GatewayError, UpstreamError
 from services.common.messages.deferred_call import RenderedCall
 from services.common.process.byte_budget import ByteBudget, Charge
 
-# Requests and bytes of a batch at a provider. Providers allow more, but its results are read as
-# one response.
+# Requests and bytes of a batch at a provider: few enough that creating it, or reading its results,
+# is soon done again. Google's have at most 20 MB.
 MAX_REQUESTS = 2_000
 _MAX_BYTES = 16 << 20
 _LIMITED = 429
 # The shortest time until more requests are submitted after a limit of their user was reached.
 _LIMITED_S = 60.0
+
+# Seconds until a provider is asked again whether it has created a batch.
+_UNKNOWN_S = 60.0
+_SERVER_ERRORS = 500
 
 log = logging.getLogger(__name__)
 
@@ -88,6 +92,18 @@ class Submitting:
             TaskLostError: another worker holds the task.
             GatewayError: unavailable; the task can be run again.
         """
+        try:
+            return await self._submit(task)
+        except _UnknownError:
+            # The other requests wait with those that may have been sent, which are not sent twice.
+            return _UNKNOWN_S
+
+    async def _submit(self, task: Task) -> float:
+        """As `run`.
+
+        Raises:
+            _UnknownError: it is not known yet whether a batch has been created.
+        """
         await self._recover(task)
         delay_s = 0.0
         with Charge(self._budget, task.user_id) as charge:
@@ -117,21 +133,41 @@ class Submitting:
         )
 
     async def _recover(self, task: Task) -> None:
-        """Look for the batches that a worker was creating when it died."""
+        """Look for the batches that may have been created: a worker died, or had no answer.
+
+        Raises:
+            _UnknownError: that is not known yet.
+        """
         for batch in await self._queue.begun(task):
             provider_id = ""
             try:
-                since_s = batch.created_at_ms / 1000 - 60
-                provider_id = await self._provider.find(batch.provider, batch.id, since_s)
-            except GatewayError as error:
-                log.warning(
-                    "a batch was not found at its provider",
-                    extra={"provider": batch.provider, "error": error.message},
-                )
+                provider_id = await self._found(batch)
+            except _UnknownError:
+                # Nothing is sent after that time.
+                if self._clock.now_ms() < task.expires_at_ms:
+                    raise
             if provider_id:
                 await self._queue.created(task, batch, provider_id)
             else:
                 await self._queue.withdraw(task, batch)
+
+    async def _found(self, batch: ProviderBatch) -> str:
+        """Return the provider's id of a batch that may have been created; "" if it was not.
+
+        Raises:
+            _UnknownError: that is not known yet.
+        """
+        since_s = batch.created_at_ms / 1000 - 60
+        try:
+            return await self._provider.find(batch.provider, batch.id, since_s)
+        except GatewayError as error:
+            if error.reason in GONE:
+                return ""
+            log.warning(
+                "it is not known yet whether a batch was created at its provider",
+                extra={"provider": batch.provider, "error": error.message},
+            )
+            raise _UnknownError from error
 
     async def _add(
         self, task: Task, page: Sequence[ClaimedRequest], submission: "_Submission"
@@ -165,7 +201,11 @@ class Submitting:
         submission.release()
 
     async def _create(self, task: Task, kind: _Kind, calls: Sequence[tuple[int, bytes]]) -> None:
-        """Create a batch; its requests are left to the gateway's workers if that fails."""
+        """Create a batch; its requests are left to the gateway's workers if that fails.
+
+        Raises:
+            _UnknownError: it is not known yet whether it has been created.
+        """
         provider, model, path, headers = kind
         batch = await self._queue.assign(task, provider, model, [number for number, _ in calls])
         requests = [(f"r{number}", body) for number, body in calls]
@@ -187,7 +227,12 @@ class Submitting:
         headers: tuple[tuple[str, str], ...],
         requests: Sequence[tuple[str, bytes]],
     ) -> str:
-        """Create a batch, with retries; return the provider's id of it."""
+        """Create a batch, with retries; return the provider's id of it.
+
+        Raises:
+            GatewayError: it has not been created.
+            _UnknownError: it is not known yet whether it has been.
+        """
         failures = 0
         while True:
             try:
@@ -196,14 +241,17 @@ class Submitting:
                 )
             except GatewayError as error:
                 failures += 1
-                delay_s = retry_delay_s(_status(error), error.retry_after_s, failures)
-                if delay_s is None:
-                    raise
-            await self._sleep(delay_s)
+                status = _status(error)
+                delay_s = retry_delay_s(status, error.retry_after_s, failures)
+                failure = error
+            if delay_s is None and status < _SERVER_ERRORS:
+                raise failure
+            await self._sleep(delay_s or 0.0)
             # It may have been created by a call that failed after that.
-            since_s = batch.created_at_ms / 1000 - 60
-            if provider_id := await self._provider.find(batch.provider, batch.id, since_s):
+            if provider_id := await self._found(batch):
                 return provider_id
+            if delay_s is None:
+                raise failure
 
     def _call(self, task: Task, body: bytes) -> BatchCall:
         return BatchCall(
@@ -225,6 +273,10 @@ def _status(error: GatewayError) -> int:
     if isinstance(error, UpstreamError) and error.status is not None:
         status = error.status
     return 503 if status == _LIMITED else status
+
+
+class _UnknownError(Exception):
+    """Error raised while it is not known whether a provider has created a batch."""
 
 
 class _Submission:

@@ -104,7 +104,11 @@ class TaskQueue:
         hold = (
             update(batch_tasks)
             .where(batch_tasks.c.id.in_(first))
-            .values(holder=self._holder, ends_at_ms=self._rows.ends_at_ms())
+            .values(
+                holder=self._holder,
+                ends_at_ms=self._rows.ends_at_ms(),
+                claims=batch_tasks.c.claims + 1,
+            )
             .returning(batch_tasks)
         )
 
@@ -157,13 +161,38 @@ class TaskQueue:
             return set((await connection.scalars(query)).all())
 
     async def release(self, task: Task, delay_s: float = 0) -> None:
-        """Release a task, so that any worker can claim it after `delay_s`."""
+        """Release a task, so that any worker can claim it after `delay_s`.
+
+        Its claim does not count.
+        """
         free = (
             update(batch_tasks)
             .where(self._is_held(task))
-            .values(not_before_ms=self._clock.now_ms() + int(delay_s * 1000), **_FREE)
+            .values(
+                not_before_ms=self._clock.now_ms() + int(delay_s * 1000),
+                claims=task.claims - 1,
+                begun_alone=task.begun_alone,
+                **_FREE,
+            )
         )
         await write(self._engine, lambda connection: connection.execute(free))
+
+    async def mark_alone(self, task: Task, begun: int) -> None:
+        """Store how often the first of a task's requests without a result has been run alone.
+
+        Raises:
+            TaskLostError: another worker holds the task.
+        """
+        mark = (
+            update(batch_tasks)
+            .where(self._is_held(task))
+            .values(begun_alone=begun, ends_at_ms=self._rows.ends_at_ms())
+        )
+        marked = await write(
+            self._engine, lambda connection: connection.execute(mark), is_lasting=False
+        )
+        if not marked.rowcount:
+            raise TaskLostError
 
     async def release_of_process(self, process: str) -> None:
         """Release all tasks of a process that has died."""
@@ -207,7 +236,8 @@ class TaskQueue:
                 await connection.execute(
                     update(batches).where(batches.c.id == batch_id).values(sums(results))
                 )
-                if any(part.is_done for part in held):
+                # A task that is not done is left, and ends the batch later.
+                if all(part.is_done for part in held):
                     user_id, now_ms = held[0].task.user_id, self._clock.now_ms()
                     await set_finalizing(connection, batch_id, user_id, now_ms, self._new_id)
             return held_ids
@@ -343,7 +373,12 @@ class TaskQueue:
     ) -> Collection[str]:
         """Lock tasks, and remove those that are done; return the ids of those that are held."""
         which = self._is_one_held([part.task.id for part in parts])
-        held_ids = {row.id for row in await self._rows.hold(connection, which)}
+        if all(part.is_done for part in parts):
+            # In the order of `LeasedRows.hold`, which prevents deadlocks.
+            ordered = select(batch_tasks.c.id).where(which).order_by(batch_tasks.c.id)
+            done = delete(batch_tasks).where(batch_tasks.c.id.in_(ordered.with_for_update()))
+            return set(await connection.scalars(done.returning(batch_tasks.c.id)))
+        held_ids = {row.id for row in await self._rows.hold(connection, which, begun_alone=0)}
         done_ids = held_ids.intersection(part.task.id for part in parts if part.is_done)
         if done_ids:
             await connection.execute(delete(batch_tasks).where(batch_tasks.c.id.in_(done_ids)))
@@ -430,5 +465,7 @@ def _task(
         first=claimed.first,
         size=claimed.size,
         provider_batch_id=claimed.provider_batch_id,
+        claims=claimed.claims,
+        begun_alone=claimed.begun_alone,
         requests=requests,
     )

@@ -8,7 +8,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from services.batches.records import State, TaskKind
 from services.batches.tables import batch_requests, batch_tasks, batches
 from services.common import ids
-from services.common.storage.database import execute_many
+from services.common.storage.row_inserts import insert_rows
 
 # Requests of a task at least, and at most: few enough that all workers have some of a batch, and
 # enough that claiming them costs next to nothing.
@@ -52,7 +52,7 @@ async def insert_tasks(
         _row(batch_id, user_id, kind, first, min(size, total - first), new_id)
         for first in range(0, total, size)
     ]
-    await execute_many(connection, _INSERT, rows)
+    await insert_rows(connection, batch_tasks, rows)
 
 
 async def insert_runs(
@@ -72,8 +72,7 @@ async def insert_runs(
         _row(batch_id, user_id, TaskKind.RUN, first, size, new_id, provider_batch_id)
         for first in starts
     ]
-    if rows:
-        await execute_many(connection, _INSERT, rows)
+    await insert_rows(connection, batch_tasks, rows)
 
 
 async def insert_collecting(
@@ -163,4 +162,6 @@ def _row(
         "not_before_ms": 0,
         "holder": "",
         "ends_at_ms": 0,
+        "claims": 0,
+        "begun_alone": 0,
     }

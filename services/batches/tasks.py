@@ -50,6 +50,8 @@ class Task:
         first: the number of the first request of this task.
         size: how many there may be from that on.
         provider_batch_id: the provider batch of its requests, or "".
+        claims: how many workers have claimed it, with this one; the others have died.
+        begun_alone: how often the first of its requests has been run alone.
         requests: those that have no result yet, of a task that runs them.
     """
 
@@ -74,6 +76,8 @@ class Task:
     first: int
     size: int
     provider_batch_id: str
+    claims: int
+    begun_alone: int
     requests: Sequence[ClaimedRequest] = field(default=(), repr=False)
 
 

@@ -1,9 +1,11 @@
 """Measure what requests ask of PostgreSQL: `python -m tests.hosts.database_work [COUNT [batch]]`.
 
 It runs a gateway of one worker, and prints per request: round trips, transactions, statements that
-read and that write, CPU time of the server, bytes of its log and bytes that stay. With `batch` only
-a batch of ten times as many requests is measured. Work in the background that belongs to a request
-(usage records, jobs of memories) is in; polls without work are measured alone, and taken off.
+read and that write, the time that the server took for statements and its CPU time, bytes of its log
+(WAL) and bytes that stay. With `batch` only a batch of ten times as many requests is measured,
+beside as many chats that a caller sends eight at a time, and the statements that took most time in
+each. Work in the background that belongs to a request (usage records, jobs of memories) is in;
+polls without work are measured alone, and taken off.
 """
 
 import asyncio
@@ -25,10 +27,13 @@ from tests.e2e.users import Answer, User
 from tests.gateway_in_process import running_gateway
 from tests.hosts.cluster import ADMIN_KEY, Administrator
 from tests.hosts.round_trips import CountingProxy, counting_proxy
+from tests.hosts.server_log import LOG_ALL, ServerLog
 from tests.hosts.statements import StatementCounts, counting_statements
 from tests.waiting import until
 
 REQUESTS = 200
+# As many requests of a user as a worker runs of a batch.
+AT_ONCE = 8
 IDLE_S = 20.0
 CONTENT = b"x" * 10_000
 TEXT = "What the user says in one turn of a conversation. " * 10
@@ -44,6 +49,7 @@ class Work:
     transactions: float
     reads: float
     writes: float
+    server_ms: float
     cpu_ms: float
     log_bytes: float
     stored_bytes: float
@@ -70,8 +76,10 @@ class Meter:
         postmaster: int,
         counts: StatementCounts,
         proxy: CountingProxy,
+        server_log: ServerLog,
     ) -> None:
         self._proxy = proxy
+        self._server_log = server_log
         self._connection = connection
         self._postmaster = postmaster
         self._counts = counts
@@ -85,9 +93,10 @@ class Meter:
         cpu_s = processes.cpu_seconds(processes.family(self._postmaster))
         cpu_s += _ended_cpu_seconds(self._postmaster)
         counts = self._counts
+        self._server_log.read()
         return Work(
             *(self._proxy.round_trips, counts.commits, counts.reads, counts.writes),
-            *(1000 * cpu_s, float(log), float(size)),
+            *(self._server_log.milliseconds, 1000 * cpu_s, float(log), float(size)),
         )
 
     async def is_settled(self) -> bool:
@@ -114,6 +123,23 @@ class Meter:
         work = (await self.read()).less(before, 1)
         return work.less(idle, time.monotonic() - began).per(count)
 
+    async def of_many(self, ask: Ask, count: int, idle: Work) -> Work:
+        """Return the work of a request, of which some are in progress at any time."""
+        before, began = await self.read(), time.monotonic()
+        numbers = iter(range(count))
+
+        async def send() -> None:
+            for number in numbers:
+                answer = await ask(number)
+                assert answer.status == 200, answer
+
+        await asyncio.gather(*[send() for _ in range(AT_ONCE)])
+        print(f"{count:,} requests took {time.monotonic() - began:.0f} s")
+        # Usage is written once in two seconds.
+        await asyncio.sleep(2.5)
+        work = (await self.read()).less(before, 1)
+        return work.less(idle, time.monotonic() - began).per(count)
+
     async def of_batch(self, user: User, count: int, idle: Work) -> Work:
         """Return the work of a request in a batch of many."""
         before, began = await self.read(), time.monotonic()
@@ -125,6 +151,7 @@ class Meter:
             return batch.body["processing_status"] == "ended"
 
         await until(has_ended, within_s=600.0, every_s=1.0)
+        print(f"a batch of {count:,} took {time.monotonic() - began:.0f} s")
         # Usage is written once in two seconds.
         await asyncio.sleep(2.5)
         work = (await self.read()).less(before, 1)
@@ -192,7 +219,9 @@ async def measure(
                 postmaster = await connection.fetchval(
                     "SELECT split_part(pg_read_file('postmaster.pid'), chr(10), 1)::int"
                 )
-                meter = Meter(connection, postmaster, counts, proxy)
+                folder_of_server = await connection.fetchval("SHOW data_directory")
+                server_log = ServerLog(Path(folder_of_server) / "log")
+                meter = Meter(connection, postmaster, counts, proxy, server_log)
                 administrator = Administrator(gateway.http, gateway.url)
                 limited = await administrator.user(
                     "limited",
@@ -201,14 +230,20 @@ async def measure(
                     concurrent_requests=1_000,
                 )
                 user = User(gateway.http, gateway.url, gateway.key)
-                asks = {} if only_batch else await kinds(user, limited)
+                asks = await kinds(user, limited)
                 idle = await meter.idle()
                 work_by_name = {"idle, a second": idle}
-                for name, ask in asks.items():
+                for name, ask in () if only_batch else asks.items():
                     work_by_name[name] = await meter.of(ask, count, idle)
-                began = time.monotonic()
-                work_by_name["chat in a batch"] = await meter.of_batch(user, 10 * count, idle)
-                print(f"a batch of {10 * count:,} took {time.monotonic() - began:.0f} s")
+                if only_batch:
+                    with server_log.printing():
+                        work = await meter.of_many(asks["chat"], 10 * count, idle)
+                    work_by_name["chat, eight at a time"] = work
+                # Once for each connection, statements are prepared.
+                await meter.of_batch(user, count, idle)
+                with server_log.printing():
+                    work = await meter.of_batch(user, 10 * count, idle)
+                work_by_name["chat in a batch"] = work
                 await connection.close()
                 return work_by_name
 
@@ -218,11 +253,22 @@ async def main() -> None:
     count = int(sys.argv[1]) if len(sys.argv) > 1 else REQUESTS
     with tempfile.TemporaryDirectory() as folder, postgresql_server() as server:
         only_batch = "batch" in sys.argv[2:]
+        for statement in LOG_ALL:
+            await server.execute(statement)
         work_by_name = await measure(Path(folder), server, count, only_batch=only_batch)
-    heads = ("round trips", "transactions", "reads", "writes", "CPU ms", "log bytes", "bytes kept")
+    heads = (
+        "round trips",
+        "transactions",
+        "reads",
+        "writes",
+        "server ms",
+        "CPU ms",
+        "WAL bytes",
+        "bytes kept",
+    )
     print(f"{'':28}" + "".join(f"{head:>14}" for head in heads))
     for name, work in work_by_name.items():
-        print(f"{name:28}" + "".join(f"{value:14,.2f}" for value in work.values))
+        print(f"{name:28}" + "".join(f"{value:14,.3f}" for value in work.values))
 
 
 if __name__ == "__main__":

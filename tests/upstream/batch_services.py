@@ -9,6 +9,7 @@ first time; `BatchServices` can let it wait, fail, or leave out some of its requ
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 import orjson
@@ -21,6 +22,8 @@ from services.sandbox.model.models import SandboxError, find_model
 from tests.upstream.checks import Check, Problem
 
 _CUSTOM_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+# Batches of a page of Anthropic's.
+_PAGE = 2
 _TYPES = ("application/jsonl", "application/x-ndjson", "text/plain")
 
 
@@ -98,6 +101,7 @@ def add_batch_services(
     router.add_post("/v1/batches/{id}/cancel", openai.handler(openai.cancel))
     path = "/v1/messages/batches"
     router.add_post(path, anthropic.handler(anthropic.create))
+    router.add_get(path, anthropic.handler(anthropic.list))
     router.add_get(f"{path}/{{id}}", anthropic.handler(anthropic.retrieve))
     router.add_get(f"{path}/{{id}}/results", anthropic.handler(anthropic.results))
     router.add_post(f"{path}/{{id}}/cancel", anthropic.handler(anthropic.cancel))
@@ -316,6 +320,14 @@ class _Anthropic(PlayedService):
         self.services.batches[batch.id] = batch
         return web.json_response(self._shown(batch))
 
+    async def list(self, request: web.Request) -> web.Response:
+        """List a page of batches, the newest first."""
+        own = [one for one in self.services.batches.values() if one.endpoint == self.usual][::-1]
+        after = request.query.get("after_id", "")
+        first = 1 + [one.id for one in own].index(after) if after else 0
+        page = [self._shown(batch) for batch in own[first : first + _PAGE]]
+        return web.json_response({"data": page, "has_more": first + _PAGE < len(own)})
+
     async def retrieve(self, request: web.Request) -> web.Response:
         """Return a batch, which is run now."""
         batch = self.batch(request)
@@ -363,6 +375,7 @@ class _Anthropic(PlayedService):
             "id": batch.id,
             "type": "message_batch",
             "processing_status": batch.status,
+            "created_at": datetime.fromtimestamp(batch.created_at, UTC).isoformat(),
             "request_counts": {},
             "results_url": "https://elsewhere.invalid/results",
         }

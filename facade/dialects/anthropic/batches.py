@@ -35,6 +35,14 @@ _UNBEGUN: Mapping[int, str] = {
     batches_pb2.BATCH_OUTCOME_CANCELLED: "canceled",
     batches_pb2.BATCH_OUTCOME_EXPIRED: "expired",
 }
+# What is said of the failure of a request that has no response.
+_FAILURES: Mapping[int, str] = {
+    batches_pb2.BATCH_OUTCOME_ERRORED: "Internal error.",
+    batches_pb2.BATCH_OUTCOME_NOT_STORED: "The request was executed once, and its result could not "
+    "be stored.",
+    batches_pb2.BATCH_OUTCOME_ABANDONED: "The request is not executed any more: each time the "
+    "process that ran it died.",
+}
 
 
 class BatchRequest(BaseModel):
@@ -161,8 +169,10 @@ def render_result(result: BatchResult) -> bytes:
     outcome: dict[str, Any] = {"type": _UNBEGUN.get(result.outcome, "errored")}
     if result.outcome == batches_pb2.BATCH_OUTCOME_SUCCEEDED:
         outcome = {"type": "succeeded", "message": _json(result.body)}
-    elif result.outcome == batches_pb2.BATCH_OUTCOME_ERRORED:
-        outcome["error"] = _json(result.body)
+    elif result.outcome in _FAILURES:
+        error = {"type": "api_error", "message": _FAILURES[result.outcome]}
+        failure = {"type": "error", "error": error, "request_id": None}
+        outcome["error"] = _json(result.body) if result.body else failure
     return orjson.dumps({"custom_id": result.custom_id, "result": outcome}) + b"\n"
 
 

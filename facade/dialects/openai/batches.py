@@ -52,8 +52,8 @@ _STATUSES: Mapping[int, str] = {
     batches_pb2.BATCH_STATE_CANCELLED: "cancelled",
     batches_pb2.BATCH_STATE_EXPIRED: "expired",
 }
-# The result of a request that was not begun, in OpenAI's words.
-_UNBEGUN: Mapping[int, Mapping[str, str]] = {
+# The result of a request without a response: what was not begun in OpenAI's words.
+_ERRORS: Mapping[int, Mapping[str, str]] = {
     batches_pb2.BATCH_OUTCOME_CANCELLED: {
         "code": "batch_cancelled",
         "message": "This request was not executed because the batch was cancelled.",
@@ -61,6 +61,14 @@ _UNBEGUN: Mapping[int, Mapping[str, str]] = {
     batches_pb2.BATCH_OUTCOME_EXPIRED: {
         "code": "batch_expired",
         "message": "This request could not be executed before the completion window expired.",
+    },
+    batches_pb2.BATCH_OUTCOME_NOT_STORED: {
+        "code": "result_not_stored",
+        "message": "This request was executed once, and its result could not be stored.",
+    },
+    batches_pb2.BATCH_OUTCOME_ABANDONED: {
+        "code": "worker_died",
+        "message": "This request is not executed any more: each time the process that ran it died.",
     },
 }
 
@@ -201,8 +209,8 @@ def render_line(result: BatchResult) -> bytes:
         "id": f"batch_{result.request_id}" if result.request_id else None,
         "custom_id": result.custom_id,
     }
-    if result.outcome in _UNBEGUN:
-        return orjson.dumps(head | {"response": None, "error": _UNBEGUN[result.outcome]}) + b"\n"
+    if result.outcome in _ERRORS:
+        return orjson.dumps(head | {"response": None, "error": _ERRORS[result.outcome]}) + b"\n"
     response = {
         "status_code": result.status,
         "request_id": result.request_id,

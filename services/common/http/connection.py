@@ -87,7 +87,7 @@ class UpstreamConnection(asyncio.BufferedProtocol):
         self.is_usable = True
         self.idle_since = 0.0
         self.has_settled = False
-        self._max_answer = max_answer_bytes
+        self._max_answer = self._max_received = max_answer_bytes
         self._reads = reads
         self._most = reads.most  # at the last read
         self._poll: select.poll | None = None
@@ -135,6 +135,7 @@ class UpstreamConnection(asyncio.BufferedProtocol):
         self._user = user_of_task.get()
         self._lines.clear()
         self._received = self._without_body = self._size = 0
+        self._max_received = self._max_answer
         self._has_head = self.is_received = self._is_paused = self._is_collected = False
         self._pieces.clear()
         if not isinstance(body, bytes):
@@ -156,6 +157,10 @@ class UpstreamConnection(asyncio.BufferedProtocol):
         if encoding and encoding != "identity":
             answer = UnpackedBody(self, encoding, self._max_answer)
         return Response(self._status, CIMultiDictProxy(headers), answer)
+
+    def allow(self, max_bytes: int) -> None:
+        """See `ResponseBody`."""
+        self._max_received = max_bytes
 
     async def _send_pieces(self, data: bytes, body: PiecedBody) -> None:
         """Send a head and a body as fast as the server reads, until it answers."""
@@ -341,7 +346,7 @@ class UpstreamConnection(asyncio.BufferedProtocol):
                 self._refuse(NotHttpError())
         self._without_body = 0 if len(self._pieces) > pieces else self._without_body + nbytes
         if not self.is_received:
-            if self._received > self._max_answer:
+            if self._received > self._max_received:
                 self._refuse(TooLargeError())
             elif self._without_body > _MAX_HEAD:
                 self._refuse(NotHttpError())

@@ -37,6 +37,13 @@ class ResponseBody(Protocol):
         """
         ...
 
+    def allow(self, max_bytes: int) -> None:
+        """Allow the response to have more bytes than others, for a caller that holds few of them.
+
+        It is called before the body is read.
+        """
+        ...
+
     async def whole(self) -> bytes:
         """Return the rest of the body once all of it has been received.
 
@@ -107,6 +114,11 @@ class UnpackedBody:
     def is_received(self) -> bool:
         """See `ResponseBody`."""
         return self._packed.is_received
+
+    def allow(self, max_bytes: int) -> None:
+        """See `ResponseBody`."""
+        self._left = max_bytes
+        self._packed.allow(max_bytes)
 
     async def read(self) -> bytes:
         """Return the next piece of the body; see `ResponseBody`."""

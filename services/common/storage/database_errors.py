@@ -22,6 +22,8 @@ _PROGRAMMING_ERRORS = (
 )
 OPERATIONAL_ERRORS = (exc.DBAPIError, exc.TimeoutError, sqlite3.OperationalError, TimeoutError)
 
+# Prefixes of SQLSTATEs of values that the server refuses; SQLAlchemy has no class for all of them.
+_REFUSED = ("22", "23")
 # Prefixes of SQLite's error names and of PostgreSQL's SQLSTATE.
 _FULL = ("SQLITE_FULL", "53100")
 _CORRUPT = ("SQLITE_CORRUPT", "SQLITE_NOTADB", "XX001", "XX002")
@@ -65,12 +67,22 @@ def translate_errors(
     try:
         yield
     except _PROGRAMMING_ERRORS + operational as error:
-        if isinstance(error, _PROGRAMMING_ERRORS) and _code(_driver(error)) not in _LOST_STATEMENT:
+        if _is_useless_to_retry(error):
             raise
         translated = _translate(error, engine)
         if (metrics := metrics_of(engine)) is not None:
             metrics.failed(Reason.Name(translated.reason).removeprefix("REASON_").lower())
         raise translated from error
+
+
+def _is_useless_to_retry(error: Exception) -> bool:
+    driver = _driver(error)
+    code = _code(driver)
+    if isinstance(error, _PROGRAMMING_ERRORS):
+        return code not in _LOST_STATEMENT
+    # asyncpg refuses values that do not fit their columns, before it sends them.
+    is_refused_by_driver = driver is not None and isinstance(driver.__cause__, ValueError)
+    return code.startswith(_REFUSED) or is_refused_by_driver
 
 
 def _translate(error: Exception, engine: AsyncEngine) -> DatabaseError:

@@ -11,11 +11,14 @@ from urllib.parse import quote
 
 import msgspec
 
-from services.common.http import ResponseBody
+from services.common.http import ResponseBody, TooLargeError
+from services.common.settings import Limits
 from services.inference.providers.connection_failures import connection_failure
 from services.inference.providers.failures import broken_answer
 from services.inference.providers.upstream import Upstream
 
+# Bytes of the results of a batch at most, which are read in pieces.
+MAX_RESULTS = 4 << 30
 # Ids and bodies of requests.
 Requests = Sequence[tuple[str, bytes]]
 Headers = tuple[tuple[str, str], ...]
@@ -38,7 +41,9 @@ class BatchApi(Protocol):
         """
 
     async def find(self, name: str, since_s: float) -> str:
-        """Return the id of the batch with a name; "" if there is none, or none can be found.
+        """Return the id of the batch with a name; "" if there is none.
+
+        It raises UpstreamError while that is not known.
 
         Args:
             name: the name that `create` was given.
@@ -103,28 +108,48 @@ def in_one_line(body: bytes) -> bytes:
     return body.replace(b"\n", b" ").replace(b"\r", b" ")
 
 
-async def lines_of(body: ResponseBody, idle_s: float) -> AsyncIterator[bytes]:
-    """Yield the lines of a response that are not empty.
+async def pieces_of(body: ResponseBody, idle_s: float) -> AsyncIterator[bytes]:
+    """Yield the pieces of a response of up to `MAX_RESULTS` bytes.
 
     Args:
-        body: the body of the response, which the client bounds.
+        body: the body of the response.
         idle_s: maximum seconds of silence.
 
     Raises:
         HttpError: as `ResponseBody.read`.
         TimeoutError: the server is silent for too long.
     """
-    parts: list[bytes] = []
+    body.allow(MAX_RESULTS)
     while True:
         async with asyncio.timeout(idle_s):
             piece = await body.read()
+        if not piece:
+            return
+        yield piece
+
+
+async def lines_of(body: ResponseBody, limits: Limits) -> AsyncIterator[bytes]:
+    """Yield the lines of a response that are not empty.
+
+    Args:
+        body: the body of the response, of up to `MAX_RESULTS` bytes.
+        limits: `stream_idle_s` bounds a silence, and `max_answer_bytes` a line.
+
+    Raises:
+        HttpError: as `ResponseBody.read`; a line is too long.
+        TimeoutError: the server is silent for too long.
+    """
+    parts: list[bytes] = []
+    size = 0
+    async for piece in pieces_of(body, limits.stream_idle_s):
         first, *others = piece.split(b"\n")
         parts.append(first)
+        size = len(others[-1]) if others else size + len(first)
+        if size > limits.max_answer_bytes:
+            raise TooLargeError
         for each in others:
             if line := b"".join(parts).strip():
                 yield line
             parts = [each]
-        if not piece:
-            break
     if line := b"".join(parts).strip():
         yield line

@@ -44,6 +44,8 @@ class Provider:
     def __init__(self) -> None:
         self.created: dict[str, tuple[str, Sequence[tuple[str, bytes]]]] = {}
         self.dies_after_create = False
+        self.has_no_answers = False
+        self.is_known = True
         self.cancelled: list[str] = []
         self.ended = True
 
@@ -62,9 +64,13 @@ class Provider:
         self.created[batch_id] = name, requests
         if self.dies_after_create:
             raise Killed
+        if self.has_no_answers:
+            raise GatewayError(errors_pb2.REASON_UPSTREAM_TIMEOUT, "no answer")
         return batch_id
 
     async def find(self, provider: str, name: str, since_s: float) -> str:
+        if not self.is_known:
+            raise GatewayError(errors_pb2.REASON_UPSTREAM_ERROR, "not yet")
         return next((each for each, (own, _) in self.created.items() if own == name), "")
 
     async def has_ended(self, provider: str, batch_id: str) -> bool:
@@ -152,6 +158,10 @@ async def test_a_batch_survives_the_death_of_each_worker(engine: AsyncEngine) ->
     hosts.clock.now_s += LEASE_S + 1
     hosts.provider.dies_after_create = False
     second = await taken(hosts.second, TaskKind.SUBMIT)
+    hosts.provider.is_known = False
+    assert await hosts.submitting(hosts.second).run(second) > 0, "nothing is sent twice"
+    assert not await hosts.first.claim(TaskFilter([TaskKind.RUN]))
+    hosts.provider.is_known = True
     assert await hosts.submitting(hosts.second).run(second) == 0
     assert len(hosts.provider.created) == 1, "it was found by its name"
     with pytest.raises(TaskLostError):
@@ -176,6 +186,20 @@ async def test_a_batch_survives_the_death_of_each_worker(engine: AsyncEngine) ->
     assert not await hosts.second.claim(TaskFilter(list(TaskKind)))
     async with reading_once(engine) as connection:
         assert (await connection.execute(select(provider_batches))).all() == []
+
+
+async def test_a_batch_whose_creation_had_no_answer_is_sent_once(engine: AsyncEngine) -> None:
+    hosts = Worlds(engine)
+    await hosts.create(SIZE, BODY)
+    hosts.provider.has_no_answers, hosts.provider.is_known = True, False
+    task = await taken(hosts.first, TaskKind.SUBMIT)
+    for _ in range(2):
+        assert await hosts.submitting(hosts.first).run(task) > 0
+    hosts.provider.is_known = True
+    assert await hosts.submitting(hosts.first).run(task) == 0
+    assert len(hosts.provider.created) == 1
+    assert not await hosts.second.claim(TaskFilter([TaskKind.RUN]))
+    assert await taken(hosts.second, TaskKind.COLLECT)
 
 
 async def test_a_limit_delays_what_is_not_submitted(engine: AsyncEngine) -> None:

@@ -3,12 +3,16 @@
 import asyncio
 import itertools
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import pytest
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from facade.dialects.anthropic.batches import render_result
+from facade.dialects.openai.batches import render_line
 from facade.internal_requests import InternalResponse
 from gateway.accounts.v1 import accounts_pb2
 from gateway.batches.v1 import batches_pb2 as pb
@@ -18,14 +22,19 @@ from services.batches.claim_pace import ClaimPace
 from services.batches.execution import BatchCall
 from services.batches.finalizing import Finalizing
 from services.batches.records import BatchLimits, RequestResult, TaskKind
-from services.batches.repository import BatchRepository, NewBatch
+from services.batches.repository import (
+    BatchRepository,
+    NewBatch,
+    delete_some,
+    insert_requests,
+)
 from services.batches.result_writer import ResultWriter
 from services.batches.retries import retry_delay_s
 from services.batches.slots import RequestSlots
-from services.batches.tables import batch_results
+from services.batches.tables import batch_requests, batch_results, batches
 from services.batches.task_queue import TaskQueue
 from services.batches.task_rows import TASK_SIZE
-from services.batches.task_run import TaskRun
+from services.batches.task_run import MAX_CLAIMS, TaskRun
 from services.batches.tasks import Task, TaskFilter, TaskResults
 from services.common.clock import Clock
 from services.common.errors import GatewayError
@@ -49,7 +58,7 @@ class Hosts:
     def __init__(self, engine: AsyncEngine) -> None:
         self.clock = ManualClock()
         clock = Clock(self.clock.now, self.clock.monotonic)
-        self.engine = engine
+        self.engine, self.own_clock = engine, clock
         self.repository = BatchRepository(engine, clock, LIMITS)
         self.first, self.second = (TaskQueue(engine, clock, LEASE_S) for _ in range(2))
 
@@ -170,8 +179,9 @@ def task_run(hosts: Hosts, task: Task, model: Model) -> TaskRun:
     slots = RequestSlots(4, 2, lambda: None)
     budget = open_budget(Limits())
     clock = Clock(hosts.clock.now, hosts.clock.monotonic)
-    writer = ResultWriter(hosts.first.store)
-    return TaskRun(task, hosts.first, writer, model.execute, lambda _: "key", slots, budget, clock)
+    writer, alone = ResultWriter(hosts.first.store), asyncio.Lock()
+    execute = model.execute
+    return TaskRun(task, hosts.first, writer, execute, str, slots, alone, budget, clock)
 
 
 async def test_a_batch_whose_time_is_over_expires(engine: AsyncEngine) -> None:
@@ -208,6 +218,30 @@ async def test_requests_at_a_limit_are_left_to_others(engine: AsyncEngine) -> No
     await running
     again = await claimed(hosts.second)
     assert [request.number for request in again.requests] == [0, 1, 2]
+
+
+async def test_requests_that_wait_for_nothing_leave_the_loop(engine: AsyncEngine) -> None:
+    hosts = Hosts(engine)
+    await hosts.create(40)
+    invalid = Model(400)
+    running = asyncio.create_task(task_run(hosts, await claimed(hosts.first), invalid).run())
+    calls = [0]
+    while not running.done():
+        await asyncio.sleep(0)
+        calls.append(invalid.calls)
+    assert calls[-1] == 40
+    assert max(after - before for before, after in itertools.pairwise(calls)) <= 2
+
+
+async def test_nothing_is_left_of_a_batch_deleted_meanwhile(engine: AsyncEngine) -> None:
+    hosts = Hosts(engine)
+    batch = await hosts.create(1)
+    while await delete_some(engine, batches.c.id == batch.id):
+        pass
+    with pytest.raises(GatewayError, match="no such batch"):
+        await insert_requests(engine, batch.id, 1, [pb.BatchItem(custom_id="late", body=b"{}")])
+    async with reading_once(engine) as connection:
+        assert (await connection.execute(select(batch_requests))).all() == []
 
 
 def test_what_is_repeated_and_when() -> None:
@@ -290,27 +324,94 @@ async def test_results_of_many_tasks_are_stored_once(engine: AsyncEngine) -> Non
     assert (await hosts.find(batch)).counts.succeeded == len(stored)
 
 
-async def test_a_task_that_cannot_be_stored_keeps_no_other_back(engine: AsyncEngine) -> None:
+async def test_a_result_that_is_refused_is_replaced(engine: AsyncEngine) -> None:
     hosts = Hosts(engine)
-    await hosts.create(3 * TASK_SIZE)
-    tasks = await hosts.first.claim(TaskFilter(RUNS.kinds, at_most=3))
-    lost = list[str]()
-
-    async def store(parts: Sequence[TaskResults], *, is_repeated: bool = False) -> Collection[str]:
-        if any(part.task.id == tasks[1].id for part in parts):
-            raise ValueError("no value of a column")
-        return await hosts.first.store(parts, is_repeated=is_repeated)
-
-    writer = ResultWriter(store)
+    batch = await hosts.create(TASK_SIZE + 2)
+    tasks = await hosts.first.claim(TaskFilter(RUNS.kinds, at_most=2))
+    writer = ResultWriter(hosts.first.store)
     for task in tasks:
-        writer.open(task, partial(lost.append, task.id))
-    # Stored at once, as all have ended.
+        writer.open(task, lambda: pytest.fail("it is held"))
     for task in tasks:
-        for result in results(task, b"1", *range(task.first, task.first + TASK_SIZE)):
-            writer.add(task.id, result)
+        for result in results(task, b"1"):
+            # More tokens than a column can count.
+            is_refused = result.number in (3, 7, TASK_SIZE)
+            tokens = (2**70, 0, 0) if is_refused else (1, 1, 0)
+            writer.add(task.id, replace(result, tokens=tokens))
     await asyncio.gather(*[writer.end(task.id, is_done=True) for task in tasks])
-    assert lost == [tasks[1].id]
-    assert len(await hosts.stored()) == 2 * TASK_SIZE
-    # It is run again when its claim ends.
+    stored = await hosts.stored()
+    assert [number for number, body in stored if not body] == [3, 7, TASK_SIZE]
+    ended = await hosts.find(batch)
+    assert (ended.counts.succeeded, ended.counts.errored) == (TASK_SIZE - 1, 3)
+    assert ended.usage.input_tokens == TASK_SIZE - 1
     hosts.clock.now_s += LEASE_S + 1
-    assert [task.id for task in await hosts.second.claim(RUNS)] == [tasks[1].id]
+    assert not await hosts.second.claim(RUNS), "none is run again"
+    [last] = await hosts.second.claim(OTHERS)
+    assert await hosts.second.complete_results(last) == 0
+    pages = hosts.repository.stored_results(batch.id, succeeded=False)
+    refused = [result async for page in pages for result in page]
+    assert [result.outcome for result in refused] == [pb.BATCH_OUTCOME_NOT_STORED] * 3
+    assert b'"response":null,"error":{"code":"result_not_stored"' in render_line(refused[0])
+    assert b'"errored","error":{"type":"error"' in render_result(refused[0])
+
+
+class Deadly(Model):
+    """Executes requests at workers that die of some.
+
+    Attributes:
+        died: set when a worker dies.
+        deaths: the bodies of the requests that workers died of, in order.
+    """
+
+    def __init__(self, *deadly: bytes) -> None:
+        super().__init__(200)
+        self._deadly = deadly
+        self.died = asyncio.Event()
+        self.deaths: list[bytes] = []
+
+    async def execute(self, call: BatchCall) -> InternalResponse:
+        if call.body in self._deadly:
+            self.deaths.append(call.body)
+            self.died.set()
+        if self.died.is_set():
+            await asyncio.Event().wait()
+        return await super().execute(call)
+
+
+async def test_a_request_that_kills_its_workers_is_given_up(engine: AsyncEngine) -> None:
+    hosts = Hosts(engine)
+    items = [pb.BatchItem(custom_id=f"r{n}", body=b'{"n": %d}' % n) for n in range(20)]
+    request = pb.CreateBatchRequest(dialect=DIALECT_ANTHROPIC, endpoint="/v1/messages", items=items)
+    batch = await hosts.repository.create(NewBatch(ADA, request))
+    model = Deadly(b'{"n": 6}', b'{"n": 11}')
+    async with asyncio.timeout(60):
+        while tasks := await hosts.first.claim(RUNS):
+            model.died.clear()
+            running = asyncio.create_task(task_run(hosts, tasks[0], model).run())
+            died = asyncio.create_task(model.died.wait())
+            await asyncio.wait([running, died], return_when=asyncio.FIRST_COMPLETED)
+            # Its requests wait for ever; another process has noticed its death.
+            await hosts.first.release_of_process("")
+            hosts.first = TaskQueue(engine, hosts.own_clock, LEASE_S)
+    # Among others, then alone; the second is found while the first is.
+    assert model.deaths == [b'{"n": 6}'] * 3 + [b'{"n": 11}'] * 2
+    counts = (await hosts.find(batch)).counts
+    assert (counts.succeeded, counts.errored) == (18, 2)
+    pages = hosts.repository.stored_results(batch.id, succeeded=False)
+    given_up = [(each.custom_id, each.outcome) async for page in pages for each in page]
+    assert given_up == [(name, pb.BATCH_OUTCOME_ABANDONED) for name in ("r6", "r11")]
+
+
+async def test_a_task_whose_workers_all_die_is_given_up(engine: AsyncEngine) -> None:
+    hosts = Hosts(engine)
+    batch = await hosts.create(3)
+    model = Model(200)
+    for _ in range(MAX_CLAIMS):
+        task = await claimed(hosts.first)
+        hosts.clock.now_s += LEASE_S + 1
+    # A worker that stops has not died.
+    await hosts.first.release(await claimed(hosts.first))
+    task = await claimed(hosts.second)
+    assert task.claims == MAX_CLAIMS + 1
+    await hosts.second.release(task)
+    await task_run(hosts, await claimed(hosts.first), model).run()
+    assert (model.calls, (await hosts.find(batch)).counts.errored) == (0, 3)

@@ -85,6 +85,10 @@ class _BatchOutcomeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_BatchOut
     """It was not begun, since the batch was cancelled."""
     BATCH_OUTCOME_EXPIRED: _BatchOutcome.ValueType  # 4
     """It was not begun in time."""
+    BATCH_OUTCOME_NOT_STORED: _BatchOutcome.ValueType  # 5
+    """It was run, and the database has refused its result, which is lost; it counts as failed."""
+    BATCH_OUTCOME_ABANDONED: _BatchOutcome.ValueType  # 6
+    """Each worker that ran it has died, so that it is not run any more; it counts as failed."""
 
 class BatchOutcome(_BatchOutcome, metaclass=_BatchOutcomeEnumTypeWrapper):
     """What became of a request."""
@@ -99,6 +103,10 @@ BATCH_OUTCOME_CANCELLED: BatchOutcome.ValueType  # 3
 """It was not begun, since the batch was cancelled."""
 BATCH_OUTCOME_EXPIRED: BatchOutcome.ValueType  # 4
 """It was not begun in time."""
+BATCH_OUTCOME_NOT_STORED: BatchOutcome.ValueType  # 5
+"""It was run, and the database has refused its result, which is lost; it counts as failed."""
+BATCH_OUTCOME_ABANDONED: BatchOutcome.ValueType  # 6
+"""Each worker that ran it has died, so that it is not run any more; it counts as failed."""
 Global___BatchOutcome: _TypeAlias = BatchOutcome  # noqa: Y015
 
 @_typing.final

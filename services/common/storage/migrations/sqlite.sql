@@ -1013,8 +1013,7 @@ CREATE TABLE batch_requests (
 	custom_id VARCHAR(512) NOT NULL,
 	body BLOB NOT NULL,
 	provider_batch_id VARCHAR(64) NOT NULL,
-	CONSTRAINT pk_batch_requests PRIMARY KEY (batch_id, number),
-	CONSTRAINT fk_batch_requests_batch_id FOREIGN KEY(batch_id) REFERENCES batches (id)
+	CONSTRAINT pk_batch_requests PRIMARY KEY (batch_id, number)
 );
 CREATE TABLE batch_results (
 	batch_id VARCHAR(64) NOT NULL,
@@ -1024,8 +1023,7 @@ CREATE TABLE batch_results (
 	status SMALLINT NOT NULL,
 	request_id VARCHAR(128) NOT NULL,
 	body BLOB NOT NULL,
-	CONSTRAINT pk_batch_results PRIMARY KEY (batch_id, number),
-	CONSTRAINT fk_batch_results_batch_id FOREIGN KEY(batch_id) REFERENCES batches (id)
+	CONSTRAINT pk_batch_results PRIMARY KEY (batch_id, number)
 );
 CREATE TABLE batch_tasks (
 	id VARCHAR(64) NOT NULL,
@@ -1038,6 +1036,8 @@ CREATE TABLE batch_tasks (
 	not_before_ms BIGINT NOT NULL,
 	holder VARCHAR(64) NOT NULL,
 	ends_at_ms BIGINT NOT NULL,
+	claims INTEGER NOT NULL,
+	begun_alone INTEGER NOT NULL,
 	CONSTRAINT pk_batch_tasks PRIMARY KEY (id),
 	CONSTRAINT fk_batch_tasks_batch_id FOREIGN KEY(batch_id) REFERENCES batches (id)
 );

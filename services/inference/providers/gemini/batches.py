@@ -1,7 +1,7 @@
 """The batch service of Google's Gemini API, with its requests in the batch.
 
 Source: Google's API reference, "Batch API" (`batchGenerateContent`, `batches`). The requests of a
-batch have at most 20 MB, and its answers are part of the batch.
+batch have at most 20 MB, and its answers are part of the batch, which is read in pieces.
 """
 
 from collections.abc import AsyncIterator
@@ -12,8 +12,9 @@ from urllib.parse import quote
 import msgspec
 import orjson
 
-from services.inference.providers.batches import Headers, Requests, call, escaped
+from services.inference.providers.batches import Headers, Requests, call, escaped, pieces_of
 from services.inference.providers.failures import broken_answer
+from services.inference.providers.gemini.inlined import AnswerCutter
 from services.inference.providers.upstream import Upstream
 
 _METHOD: Final = ":generateContent"
@@ -34,19 +35,10 @@ class _Inlined(msgspec.Struct):
     response: msgspec.Raw = msgspec.Raw(b"null")
 
 
-class _InlinedResponses(msgspec.Struct, rename="camel"):
-    inlined_responses: list[_Inlined] = []
-
-
-class _Output(msgspec.Struct, rename="camel"):
-    inlined_responses: _InlinedResponses | None = None
-
-
 class _Batch(msgspec.Struct, rename="camel"):
     state: str = ""
     display_name: str = ""
     create_time: str = ""
-    output: _Output | None = None
 
 
 class _Operation(msgspec.Struct):
@@ -60,6 +52,7 @@ class _Page(msgspec.Struct, rename="camel"):
     next_page_token: str = ""
 
 
+_INLINED = msgspec.json.Decoder(_Inlined)
 _OPERATION = msgspec.json.Decoder(_Operation)
 _PAGES = msgspec.json.Decoder(_Page)
 
@@ -94,8 +87,7 @@ class GeminiBatches:
         """Return the id of the batch whose display name is a name; "" if there is none."""
         token = ""
         for _ in range(_MAX_PAGES):
-            path = f"{_BATCHES}?pageSize={_PAGE}{token}"
-            body = await call(self._upstream, "GET", path)
+            body = await self._without_answers(f"{_BATCHES}?pageSize={_PAGE}{token}")
             try:
                 page = _PAGES.decode(body)
             except (msgspec.DecodeError, UnicodeDecodeError):
@@ -112,14 +104,17 @@ class GeminiBatches:
 
     async def has_ended(self, batch_id: str) -> bool:
         """Return whether a batch has ended."""
-        operation = await self._batch(batch_id)
+        operation = self._operation(await self._without_answers(self._path(batch_id)))
         return operation.done or operation.metadata.state.rpartition("_")[2] in _ENDED
 
     async def answers(self, batch_id: str) -> AsyncIterator[tuple[str, bytes]]:
         """Yield the answers among the results."""
-        output = (await self._batch(batch_id)).metadata.output
-        inlined = output.inlined_responses if output is not None else None
-        for result in inlined.inlined_responses if inlined is not None else ():
+        cutter = AnswerCutter(self._upstream.limits.max_answer_bytes)
+        async for item in self._answers(self._path(batch_id), cutter):
+            try:
+                result = _INLINED.decode(item)
+            except (msgspec.DecodeError, UnicodeDecodeError):
+                raise self._broken(item) from None
             if result.metadata is not None and bytes(result.response) != b"null":
                 yield result.metadata.key, bytes(result.response)
 
@@ -131,8 +126,20 @@ class GeminiBatches:
         """Delete a batch, with its results."""
         await call(self._upstream, "DELETE", self._path(batch_id))
 
-    async def _batch(self, batch_id: str) -> _Operation:
-        return self._operation(await call(self._upstream, "GET", self._path(batch_id)))
+    async def _without_answers(self, path: str) -> bytes:
+        """Return the JSON at a path without the answers of its batches."""
+        cutter = AnswerCutter(self._upstream.limits.max_answer_bytes)
+        async for _ in self._answers(path, cutter):
+            pass
+        return cutter.rest
+
+    async def _answers(self, path: str, cutter: AnswerCutter) -> AsyncIterator[bytes]:
+        """Yield the answers of the batches at a path, of which few are held at a time."""
+        upstream = self._upstream
+        async with upstream.response(path, b"", method="GET") as response:
+            async for piece in pieces_of(response.body, upstream.limits.stream_idle_s):
+                for item in cutter.feed(piece):
+                    yield item
 
     def _path(self, batch_id: str) -> str:
         return f"{_BATCHES}/{escaped(batch_id)}"

@@ -142,7 +142,7 @@ class OpenAIBatches:
         upstream = self._upstream
         path = f"/files/{escaped(file_id)}/content"
         async with upstream.response(path, b"", method="GET") as response:
-            async for line in lines_of(response.body, upstream.limits.stream_idle_s):
+            async for line in lines_of(response.body, upstream.limits):
                 try:
                     result = _RESULT.decode(line)
                 except (msgspec.DecodeError, UnicodeDecodeError):

@@ -12,7 +12,7 @@ def create() -> None:
         *_numbered(),
         sa.Column("body", sa.LargeBinary(), nullable=False),
         sa.Column("provider_batch_id", sa.String(64), nullable=False),
-        *_of_batch("batch_requests"),
+        sa.PrimaryKeyConstraint("batch_id", "number", name="pk_batch_requests"),
     )
     op.create_table(
         "batch_results",
@@ -21,7 +21,7 @@ def create() -> None:
         sa.Column("status", sa.SmallInteger(), nullable=False),
         sa.Column("request_id", sa.String(128), nullable=False),
         sa.Column("body", sa.LargeBinary(), nullable=False),
-        *_of_batch("batch_results"),
+        sa.PrimaryKeyConstraint("batch_id", "number", name="pk_batch_results"),
     )
     op.create_table(
         "batch_tasks",
@@ -35,6 +35,8 @@ def create() -> None:
         sa.Column("not_before_ms", sa.BigInteger(), nullable=False),
         sa.Column("holder", sa.String(64), nullable=False),
         sa.Column("ends_at_ms", sa.BigInteger(), nullable=False),
+        sa.Column("claims", sa.Integer(), nullable=False),
+        sa.Column("begun_alone", sa.Integer(), nullable=False),
         sa.PrimaryKeyConstraint("id", name="pk_batch_tasks"),
         sa.ForeignKeyConstraint(["batch_id"], ["batches.id"], name="fk_batch_tasks_batch_id"),
     )
@@ -101,11 +103,4 @@ def _numbered() -> "list[sa.Column[object]]":
         sa.Column("batch_id", sa.String(64), nullable=False),
         sa.Column("number", sa.Integer(), nullable=False),
         sa.Column("custom_id", sa.String(512), nullable=False),
-    ]
-
-
-def _of_batch(table: str) -> list[sa.Constraint]:
-    return [
-        sa.PrimaryKeyConstraint("batch_id", "number", name=f"pk_{table}"),
-        sa.ForeignKeyConstraint(["batch_id"], ["batches.id"], name=f"fk_{table}_batch_id"),
     ]
