@@ -1,36 +1,29 @@
 """Pages of lists, and other fields that requests of administration share. Pure."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from gateway.accounts.v1.accounts_pb2 import Plan
 from services.accounts.admin.records import plan_name_of
+from services.accounts.admin.subjects import Identified
 from services.accounts.names import check_name, check_plan, is_id
 from services.common.errors import invalid
 
 _DEFAULT_PAGE, _LARGEST_PAGE = 20, 1000
 
 
-class Listed(Protocol):
-    """An item of a list, with an id."""
-
-    @property
-    def id(self) -> str:
-        """The id, by which lists are ordered."""
-
-
-class Page(NamedTuple):
+class ListPage(NamedTuple):
     """A page of a list that is ordered by id."""
 
     size: int
     after_id: str
 
-    def next_token(self, items: Sequence[Listed]) -> str:
+    def next_token(self, items: Sequence[Identified]) -> str:
         """Return the token of the next page, "" on the last page."""
         return items[self.size - 1].id if len(items) > self.size else ""
 
 
-def page_of(request: Any) -> Page:
+def page_of(request: Any) -> ListPage:
     """Return the page that a request selects.
 
     Raises:
@@ -41,7 +34,7 @@ def page_of(request: Any) -> Page:
         raise invalid(
             "page_token", "page_token: must be the `next_page_token` of the previous page"
         )
-    return Page(size, request.page_token)
+    return ListPage(size, request.page_token)
 
 
 def size_of(requested: int) -> int:
