@@ -55,6 +55,39 @@ export const words = {
     },
   },
   loading: "Loading…",
+  roles: { viewer: "Viewer", user: "User", team_admin: "Team administrator", admin: "Administrator" },
+  roleHints: {
+    viewer: "A viewer reads what is their own, and changes nothing.",
+    user: "A user works with models, documents and files.",
+    team_admin: "A team administrator also invites people to the team and makes their keys.",
+    admin: "An administrator also changes the gateway: people, limits, providers.",
+  },
+  plans: {
+    personal_free: "Personal, free",
+    personal_pro: "Personal, pro",
+    team_pro: "Team, pro",
+    enterprise: "Enterprise",
+  },
+  invitation: {
+    title: "You are invited",
+    offer: (by: string | null, role: string, team: string | null) =>
+      `${by ?? "An administrator"} invites you to this gateway as ${role.toLowerCase()}${
+        team === null ? "" : ` of the team ${team}`
+      }.`,
+    for: (user: string) => `The invitation is for ${user}.`,
+    until: (at: string) => `You can accept until ${at}.`,
+    signedIn: (user: string) =>
+      `You are signed in as ${user}. If you accept, this browser is signed in as the new user instead.`,
+    name: "Your user name",
+    accept: "Accept the invitation",
+    acceptAt: (issuer: string) => `Accept by signing in with ${issuer}`,
+    notNow: "Not now",
+    leave: "Go to the console",
+    welcome: (user: string) => `Welcome, ${user}`,
+    keyOnce:
+      "This is your key. It is shown this once: keep it in a safe place. You sign in with it later.",
+    go: "I have kept it: go to the console",
+  },
   scope: { label: "Whose", choices: { mine: "Mine", everyone: "Everyone’s" } },
   pager: { back: "Newer", forward: "Older", page: (number: number) => `Page ${exact(number)}` },
   limits: {
@@ -195,7 +228,7 @@ export const words = {
     title: "People and keys",
     tabs: {
       label: "What to show",
-      choices: { keys: "Keys", users: "Users", teams: "Teams", limits: "Limits", audit: "Audit log" },
+      choices: { keys: "Keys", users: "Users", invitations: "Invitations", teams: "Teams", limits: "Limits", audit: "Audit log" },
     },
     keys: {
       title: "Keys",
@@ -231,7 +264,7 @@ export const words = {
     users: {
       title: "Users",
       create: "Add user",
-      createHint: "A user signs in with a key: create one for a new user on the page of keys.",
+      createHint: "Invite a person to let them in, or create a key for a program of the new user.",
       name: "Name",
       team: "Team (optional)",
       search: "Find a user by name",
@@ -243,6 +276,9 @@ export const words = {
       inTeam: (team: string) => `in ${team}`,
       since: (at: string) => `since ${at}`,
       keys: "Keys",
+      role: "Role",
+      roleOf: (name: string) => `Role of ${name}`,
+      noRole: "none set",
       move: "Team",
       moveTo: "Team (empty for none)",
       remove: "Delete",
@@ -251,6 +287,28 @@ export const words = {
       erase: "Erase",
       eraseQuestion: (name: string) =>
         `Delete ${name}, all keys of theirs and everything they stored, for good?`,
+    },
+    invitations: {
+      title: "Invitations",
+      hint: "Whoever opens the link of an invitation gets a user with its role, and a key to sign in with; where people sign in elsewhere, their user gets the role.",
+      create: "Invite",
+      user: "Name or email (optional)",
+      plan: "Plan",
+      defaultPlan: "default",
+      endsIn: "Ends in",
+      days: (days: number) => plural(days, "day", "days"),
+      theLink: "the link",
+      shownOnce: "Send this link to the person. It is shown this once: copy it now.",
+      none: "Nobody is invited",
+      noneHint: "Invite somebody above, with what they may do.",
+      more: "More invitations",
+      anybody: "Whoever has the link",
+      states: { open: "open", accepted: "accepted", expired: "ended" },
+      by: (name: string, at: string) => `by ${name}, ${at}`,
+      ends: (at: string) => `ends ${at}`,
+      acceptedAt: (at: string) => `accepted ${at}`,
+      revoke: "Revoke",
+      revokeQuestion: (name: string) => `Revoke the invitation of ${name}? Its link stops working.`,
     },
     teams: {
       title: "Teams",
@@ -286,6 +344,8 @@ export const words = {
         admin_key: "admin keys",
         model_group: "model groups",
         provider: "providers",
+        invitation: "invitations",
+        session: "sign-ins",
       },
       none: "No changes yet",
       noneHint: "Each change of a key, a user, a team or a limit is recorded here.",

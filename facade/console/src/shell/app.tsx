@@ -4,7 +4,8 @@ import { useTitle } from "../parts/title";
 import { BottomBar } from "./bottom_bar";
 import { KeyHelp, useKeys } from "./keys";
 import { Palette } from "./palette";
-import { userId } from "./session";
+import { InvitationPage } from "./invitation";
+import { invitation, userId } from "./session";
 import { Setup } from "./setup";
 import { Sidebar, useSidebarData } from "./sidebar";
 import { SignIn, SignInAgain, SignedIn as SignedInNote } from "./sign_in";
@@ -20,6 +21,7 @@ const People = lazy(() => import("../pages/people/page"));
 const Providers = lazy(() => import("../pages/providers/page"));
 
 export function App() {
+  if (invitation.value !== "") return <InvitationPage />;
   if (userId.value === "") return <SignIn />;
   if (location.pathname === "/console/signed-in") return <SignedInNote />;
   return <SignedIn key={userId.value} />;
