@@ -268,7 +268,7 @@ export const words = {
   files: {
     title: "Files",
     upload: "Upload files",
-    search: "Find by name, type or id",
+    search: "Find a file",
     sort: "Sort by",
     orders: {
       newest: "newest first",
