@@ -22,6 +22,9 @@ async def test_an_invited_person_becomes_a_user(browser, used_gateway):
         await expect(secret).to_contain_text(f"{used_gateway.url}/console#invitation=gwinvite-")
         link = await secret.inner_text()
         assert await serious_violations(page) == []
+        # The form begins anew.
+        await expect(form.get_by_label("Role")).to_have_value("user")
+        await expect(form.get_by_label("Ends in")).to_have_value("7")
         await page.get_by_role("button", name="I have copied it").click()
         card = page.get_by_role("article", name="Whoever has the link")
         await expect(card).to_contain_text("open")

@@ -46,7 +46,7 @@ async def test_an_issuer_signs_an_administrator_in(browser, tmp_path):
         await page.get_by_role("navigation").get_by_role("link", name="People and keys").click()
         await expect(page.get_by_role("form", name="Create key")).to_be_visible()
         # The session ends while something is written; another tab signs in.
-        await page.get_by_role("navigation").get_by_role("link", name="Playground").click()
+        await page.get_by_role("navigation").get_by_role("link", name="Chat", exact=True).click()
         await page.get_by_label("Model", exact=True).fill("sandbox/echo")
         await page.get_by_label("Message", exact=True).fill("Still here?")
         await page.context.clear_cookies(name=re.compile("gateway_session"))

@@ -50,6 +50,7 @@ export const words = {
   copy: "Copy",
   code: { it: "the code" },
   chat: {
+    title: "Chat",
     versions: {
       of: (name: string) => `Versions of ${name}`,
       place: (number: number, count: number) => `Version ${exact(number)} of ${exact(count)}`,
@@ -154,7 +155,7 @@ export const words = {
     none: "No requests yet",
     noneHint: [
       "Send one in the",
-      "playground",
+      "chat",
       "; it appears here some seconds later. If none does, an administrator has to set",
     ],
     noneFound: "No request matches",
@@ -253,7 +254,7 @@ export const words = {
     percentiles: { p50: "Median", p95: "95th percentile", p99: "99th percentile" },
     lines: { none: "none", others: "all others" },
     none: "There were no requests in this time",
-    noneHint: ["Send one in the", "playground", ", or choose a longer time. It is counted within seconds."],
+    noneHint: ["Send one in the", "chat", ", or choose a longer time. It is counted within seconds."],
     mean: "Mean duration",
     charts: {
       requests: "Requests",

@@ -1,6 +1,7 @@
 import { ErrorBoundary, LocationProvider, Route, Router, lazy } from "preact-iso";
 
 import { useTitle } from "../parts/title";
+import { words } from "../words";
 import { BottomBar } from "./bottom_bar";
 import { KeyHelp, useKeys } from "./keys";
 import { Palette } from "./palette";
@@ -10,7 +11,7 @@ import { Setup } from "./setup";
 import { Sidebar, useSidebarData } from "./sidebar";
 import { SignIn, SignInAgain, SignedIn as SignedInNote } from "./sign_in";
 
-const Playground = lazy(() => import("../pages/playground/page"));
+const Chat = lazy(() => import("../pages/playground/page"));
 const Chats = lazy(() => import("../pages/chats/page"));
 const Files = lazy(() => import("../pages/files/page"));
 const Memory = lazy(() => import("../pages/memory/page"));
@@ -27,7 +28,13 @@ export function App() {
   return <SignedIn key={userId.value} />;
 }
 
+// Addresses that people may try for the page of the chat, which is the first one.
+const CHAT_ADDRESSES: readonly string[] = ["/console/chat", "/console/playground"];
+
 function SignedIn() {
+  if (CHAT_ADDRESSES.includes(location.pathname)) {
+    history.replaceState(history.state, "", `/console${location.search}`);
+  }
   useSidebarData();
   useKeys();
   return (
@@ -40,7 +47,7 @@ function SignedIn() {
         <ErrorBoundary>
           <Setup />
           <Router>
-            <Route path="/console" component={Playground} />
+            <Route path="/console" component={Chat} />
             <Route path="/console/chats" component={Chats} />
             <Route path="/console/files" component={Files} />
             <Route path="/console/memory" component={Memory} />
@@ -67,7 +74,7 @@ function NotFound() {
     <>
       <h1>There is no such page</h1>
       <p>
-        <a href="/console">Go to the playground</a>
+        <a href="/console">{words.memory.toChat}</a>
       </p>
     </>
   );

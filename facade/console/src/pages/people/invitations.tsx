@@ -108,6 +108,8 @@ function Card({ invitation, onChanged }: { invitation: Invitation; onChanged: ()
 
 function Invite({ onCreated }: { onCreated: (link: string) => void }) {
   const { error, run } = useActions();
+  // A reset would choose the first role and end, not those that are chosen here.
+  const [count, setCount] = useState(0);
 
   function submit(event: SubmitEvent): void {
     event.preventDefault();
@@ -123,14 +125,14 @@ function Invite({ onCreated }: { onCreated: (link: string) => void }) {
         role: field("role"),
         expires_at: Math.floor(Date.now() / 1000) + Number(field("days")) * DAY_S,
       });
-      form.reset();
+      setCount((before) => before + 1);
       if (created.link !== undefined) onCreated(created.link);
     });
   }
 
   return (
     <>
-      <form class="actions" aria-label={text.create} onSubmit={submit}>
+      <form key={count} class="actions" aria-label={text.create} onSubmit={submit}>
         <label>
           {text.user}
           <input name="user" autocomplete="off" maxLength={64} />
