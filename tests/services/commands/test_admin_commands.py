@@ -243,7 +243,7 @@ def test_changes_by_command_are_in_the_audit_log(gateway: Command) -> None:
     assert [(row[4], row[5]) for row in of_key] == [("key.revoke", first), ("key.rotate", first)]
 
 
-def test_names_of_roles_and_bounds_of_facts_are_the_same_everywhere() -> None:
+def test_roles_and_bounds_are_the_same_everywhere() -> None:
     assert tuple(RoleName) == get_args(WireRole) == ROLES
     assert tuple(RoleOption) == (*ROLES, "none")
     assert WIRE_VALUE == MAX_VALUE
