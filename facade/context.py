@@ -15,6 +15,7 @@ from facade.reports import AccessLog, FacadeMetrics
 from gateway.accounts.v1 import (
     accounts_pb2_grpc,
     admin_pb2_grpc,
+    invitations_pb2_grpc,
     sessions_pb2_grpc,
     stored_providers_pb2_grpc,
     usage_pb2_grpc,
@@ -125,6 +126,11 @@ class Context:
     def sessions(self) -> sessions_pb2_grpc.SessionServiceAsyncStub:
         """The stub of the SessionService on the channel."""
         return sessions_pb2_grpc.SessionServiceStub(self.channel)
+
+    @cached_property
+    def invitations(self) -> invitations_pb2_grpc.InvitationServiceAsyncStub:
+        """The stub of the InvitationService on the channel."""
+        return invitations_pb2_grpc.InvitationServiceStub(self.channel)
 
     @cached_property
     def stored_providers(self) -> stored_providers_pb2_grpc.StoredProviderServiceAsyncStub:

@@ -154,6 +154,7 @@ class Services:
             server,
             channel,
             identify_admin,
+            identify.forget,
             sign_ins.servicer(identify_admin, identify),
             budget,
             CollectorRegistry,

@@ -22,6 +22,7 @@ from services.commands import (
     files,
     import_settings,
     init,
+    invitations,
     keys,
     limits,
     memory,
@@ -47,6 +48,7 @@ config = typer.Typer(help="Check or show settings.", **FLAGS)
 app.add_typer(keys.app, name="keys")
 app.add_typer(users.users, name="users")
 app.add_typer(users.teams, name="teams")
+app.add_typer(invitations.app, name="invitations")
 app.add_typer(limits.app, name="limits")
 app.add_typer(model_groups.app, name="model-groups")
 app.add_typer(stored_providers.app, name="stored-providers")

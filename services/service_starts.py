@@ -19,6 +19,7 @@ from facade.dialects.stored_responses import BackgroundRenderer
 from gateway.accounts.v1 import (
     accounts_pb2_grpc,
     admin_pb2_grpc,
+    invitations_pb2_grpc,
     limits_pb2_grpc,
     sessions_pb2_grpc,
     stored_providers_pb2_grpc,
@@ -42,6 +43,7 @@ from services.accounts.admin import assembly as admin
 from services.accounts.admin.assembly import Administration
 from services.accounts.admin.authentication import AdminAuthenticator
 from services.accounts.caller_usage import CallerUsage
+from services.accounts.invitations import servicer as invitations
 from services.accounts.limits import servicer as limits
 from services.accounts.limits.assembly import BudgetNotifications
 from services.accounts.limits.leases import LeaseRepository
@@ -120,6 +122,7 @@ class Shared:
         server: the server of all services.
         channel: in-process channel to them; services call one another over it, like any caller.
         identify_admin: returns the owner of an admin key.
+        forget: invalidates the cached owners of keys and sessions of a subject.
         sessions: begins, shows and ends sessions of the console.
         budget: limits the bytes that the process holds for requests.
         new_registry: returns a new registry of metrics.
@@ -139,6 +142,7 @@ class Shared:
     server: Server
     channel: grpc.aio.Channel
     identify_admin: AdminAuthenticator
+    forget: Callable[[str, str], None]
     sessions: SessionServicer
     budget: ByteBudget
     new_registry: Callable[[], CollectorRegistry]
@@ -214,11 +218,17 @@ async def _start_accounts(shared: Shared, started: Started) -> None:
         shared.identify_admin,
         erase_batches(settings, database, clock),
         shared.new_registry(),
+        shared.forget,
     )
     shared.server.add(
         admin_pb2_grpc.add_AdminServiceServicer_to_server,
         started.administration.servicer,
         admin.SERVICE_NAME,
+    )
+    shared.server.add(
+        invitations_pb2_grpc.add_InvitationServiceServicer_to_server,
+        started.administration.invitations,
+        invitations.SERVICE_NAME,
     )
     shared.server.add(
         stored_providers_pb2_grpc.add_StoredProviderServiceServicer_to_server,

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urljoin
 
 import aiohttp
 
@@ -69,3 +70,27 @@ async def token_of(http: aiohttp.ClientSession, issuer: str, client: str) -> str
     async with http.post(address, data=form, headers=headers) as answer:
         assert answer.status == 200, await answer.text()
         return str((await answer.json())["access_token"])
+
+
+async def signed_in_address(http: aiohttp.ClientSession, address: str, account: str) -> str:
+    """Sign in at the issuer as an account, as a browser does; return where it sends the browser.
+
+    Args:
+        http: a client with cookies of its own.
+        address: the address to which the gateway has sent the browser.
+        account: name of the account.
+    """
+    forms = iter(({"prompt": "login", "login": account, "password": "any"}, {"prompt": "consent"}))
+    form: dict[str, str] | None = None
+    while True:
+        method = "GET" if form is None else "POST"
+        async with http.request(method, address, data=form, allow_redirects=False) as answer:
+            form = None
+            if answer.status in (302, 303):
+                address = urljoin(address, answer.headers["location"])
+                if "/console/oidc/callback" in address:
+                    return address
+                continue
+            assert answer.status == 200, await answer.text()
+            assert "/interaction/" in address
+            form = next(forms)

@@ -40,9 +40,9 @@ async def _start(exchange: Exchange) -> Response:
         )
     except grpc.aio.AioRpcError as error:
         return _failed(exchange, from_rpc_error(error))
-    # The issuer sends the browser back from another site, for which `Strict` withholds a cookie.
-    attempt = _cookie_line(exchange, begun.attempt, _ATTEMPT_S)
-    return _redirect(begun.authorization_url, {"Set-Cookie": attempt})
+    return _redirect(
+        begun.authorization_url, {"Set-Cookie": attempt_cookie(exchange, begun.attempt)}
+    )
 
 
 async def _callback(exchange: Exchange) -> Response:
@@ -66,6 +66,12 @@ async def _callback(exchange: Exchange) -> Response:
         "set-cookie": _cookie_line(exchange, "", 0),
     }
     return _redirect(finished.return_to, cookies)
+
+
+def attempt_cookie(exchange: Exchange, attempt: str) -> str:
+    """Return the value of `Set-Cookie` that keeps an attempt."""
+    # The issuer sends the browser back from another site, for which `Strict` withholds a cookie.
+    return _cookie_line(exchange, attempt, _ATTEMPT_S)
 
 
 def _failed(exchange: Exchange, error: GatewayError) -> Response:

@@ -38,7 +38,7 @@ from services.common.grpc.channels import REQUEST_ID_KEY, Metadata
 
 # Maximum size of a body, in bytes.
 _MAX_BODY = 1024
-_UNCACHED = {"Cache-Control": "no-store"}
+UNCACHED = {"Cache-Control": "no-store"}
 
 
 class SignInBody(BaseModel):
@@ -61,13 +61,14 @@ class UnlockBody(BaseModel):
     key: Annotated[str, Field(description="Admin key.")]
 
 
-def _or_null(schema: JsonObject) -> JsonObject:
+def or_null(schema: JsonObject) -> JsonObject:
+    """Return a schema that also allows null."""
     return {"anyOf": [schema, {"type": "null"}]}
 
 
 _SIGN_IN = TypeAdapter(SignInBody)
 _UNLOCK = TypeAdapter(UnlockBody)
-_SESSION = open_object(
+SESSION = open_object(
     {
         "user_id": STRING,
         "user": STRING,
@@ -79,10 +80,9 @@ _SESSION = open_object(
         "csrf_token": STRING,
     }
 )
-_STATE = open_object(
-    {"session": _or_null(_SESSION), "oidc": _or_null(open_object({"name": STRING}))}
-)
-_EXAMPLE: JsonObject = {
+ISSUER = or_null(open_object({"name": STRING}))
+_STATE = open_object({"session": or_null(SESSION), "oidc": ISSUER})
+EXAMPLE: JsonObject = {
     "session": {
         "user_id": "user_01",
         "user": "ada",
@@ -100,7 +100,7 @@ _EXAMPLE: JsonObject = {
 async def _sign_in(exchange: Exchange) -> Response:
     """Begin a session by a one-time code or an API key."""
     check_json(exchange)
-    body = validation.read(_SIGN_IN, await _short_body(exchange))
+    body = validation.read(_SIGN_IN, await short_body(exchange))
     if (body.code is None) == (body.key is None):
         raise invalid("code", "code, key: exactly one is required")
     request = sessions_pb2.CreateSessionRequest()
@@ -112,7 +112,7 @@ async def _sign_in(exchange: Exchange) -> Response:
         begun = await exchange.context.sessions.CreateSession(request, metadata=metadata(exchange))
     except grpc.aio.AioRpcError as error:
         raise from_rpc_error(error) from None
-    return _response(exchange, begun.token, begun.session)
+    return session_response(exchange, begun.token, begun.session)
 
 
 async def _get(exchange: Exchange) -> Response:
@@ -137,7 +137,7 @@ async def _unlock(exchange: Exchange) -> Response:
     """Open to the session what an admin key opens."""
     check_json(exchange)
     token = _token(exchange)
-    body = validation.read(_UNLOCK, await _short_body(exchange))
+    body = validation.read(_UNLOCK, await short_body(exchange))
     try:
         unlocked = await exchange.context.sessions.UnlockAdministration(
             sessions_pb2.UnlockAdministrationRequest(admin_key=body.key),
@@ -145,7 +145,7 @@ async def _unlock(exchange: Exchange) -> Response:
         )
     except grpc.aio.AioRpcError as error:
         raise from_rpc_error(error) from None
-    return _response(exchange, unlocked.token, unlocked.session)
+    return session_response(exchange, unlocked.token, unlocked.session)
 
 
 async def _sign_out(exchange: Exchange) -> Response:
@@ -196,16 +196,26 @@ def _token(exchange: Exchange) -> str:
     return token
 
 
-def _response(exchange: Exchange, token: str, session: Session) -> Response:
-    return _state(exchange, _render(session, token), {"Set-Cookie": cookie_of(exchange, token)})
+def session_response(exchange: Exchange, token: str, session: Session, **further: str) -> Response:
+    """Return the response that begins a session, with its cookie and further fields."""
+    cookie = {"Set-Cookie": cookie_of(exchange, token)}
+    return _state(exchange, _render(session, token), cookie, **further)
 
 
 def _state(
-    exchange: Exchange, session: dict[str, Any] | None, headers: dict[str, str] | None = None
+    exchange: Exchange,
+    session: dict[str, Any] | None,
+    headers: dict[str, str] | None = None,
+    **further: str,
 ) -> Response:
+    state = {"session": session, "oidc": issuer_of(exchange), **further}
+    return JsonResponse(orjson.dumps(state), {**UNCACHED, **(headers or {})})
+
+
+def issuer_of(exchange: Exchange) -> dict[str, str] | None:
+    """Return the name of the issuer at which people sign in, or None."""
     oidc = exchange.context.settings.console.oidc
-    state = {"session": session, "oidc": {"name": oidc.name} if oidc.issuer else None}
-    return JsonResponse(orjson.dumps(state), {**_UNCACHED, **(headers or {})})
+    return {"name": oidc.name} if oidc.issuer else None
 
 
 def _render(session: Session, token: str) -> dict[str, Any]:
@@ -221,7 +231,7 @@ def _render(session: Session, token: str) -> dict[str, Any]:
     }
 
 
-async def _short_body(exchange: Exchange) -> bytes:
+async def short_body(exchange: Exchange) -> bytes:
     """Return a body of at most `_MAX_BODY` bytes.
 
     Raises:
@@ -241,7 +251,7 @@ async def _short_body(exchange: Exchange) -> bytes:
     return received
 
 
-_ANSWER = Answer("The session, and how people sign in", [_STATE], examples={"": _EXAMPLE})
+_ANSWER = Answer("The session, and how people sign in", [_STATE], examples={"": EXAMPLE})
 _PATH = "/console/session"
 ENDPOINTS = (
     EndpointSpec(

@@ -15,6 +15,7 @@ from facade.http.exchange import Exchange
 from facade.http.responses import JsonResponse, Response
 from facade.routes.generation import check_json, rpc_metadata
 from gateway.memory.v1.memory_pb2 import (
+    DeleteFactRequest,
     DeleteMemoryRequest,
     DeleteProfileRequest,
     GetMemoryRequest,
@@ -26,6 +27,8 @@ from services.common.errors import from_rpc_error, invalid
 
 # Maximum size of a search body: 10,000 characters, each escaped in 12 bytes.
 _MAX_SEARCH = 128 << 10
+# Maximum size of a corrected fact: 200 characters, each escaped in 12 bytes.
+_MAX_FACT = 4 << 10
 
 
 async def list_memories(exchange: Exchange) -> Response:
@@ -94,6 +97,24 @@ async def get_profile(exchange: Exchange) -> Response:
     return JsonResponse(memory.render_profile(profile.facts, _api_format(exchange)))
 
 
+async def update_fact(exchange: Exchange) -> Response:
+    """Correct a fact about the caller."""
+    check_json(exchange)
+    async with ReceivedBody(exchange, _MAX_FACT, "") as held:
+        update_request = memory.parse_correction(held.pop(), exchange.path_values["fact_id"])
+    service = exchange.context.memory
+    updated = await service.UpdateFact(update_request, metadata=rpc_metadata(exchange))
+    return JsonResponse(memory.render_fact(updated.fact, _api_format(exchange)))
+
+
+async def delete_fact(exchange: Exchange) -> Response:
+    """Delete a fact about the caller."""
+    fact_id = exchange.path_values["fact_id"]
+    service = exchange.context.memory
+    await service.DeleteFact(DeleteFactRequest(id=fact_id), metadata=rpc_metadata(exchange))
+    return JsonResponse(memory.render_deleted_fact(fact_id, _api_format(exchange)))
+
+
 async def delete_profile(exchange: Exchange) -> Response:
     """Delete the facts about the caller."""
     service = exchange.context.memory
@@ -121,6 +142,9 @@ _ID = path_parameter(
     "memory_id",
     schemas.MEMORY_ID,
     "Name of the memory, percent-encoded; may contain slashes.",
+)
+_FACT_ID = path_parameter(
+    "fact_id", {"type": "string", "minLength": 1, "maxLength": 64}, "The `id` in the profile."
 )
 _PAGE = (
     query_parameter("limit", schemas.LIMIT),
@@ -196,6 +220,23 @@ ENDPOINTS = (
         get_profile,
         "getProfile",
         "Get the caller's profile: the facts known about the user",
+    ),
+    _endpoint(
+        "PATCH",
+        "/beta/v1/memory/profile/facts/{fact_id}",
+        update_fact,
+        "updateFact",
+        "Correct a fact about the caller",
+        parameters=[_FACT_ID],
+        body=Body(schemas.CORRECTION, example=examples.CORRECTION),
+    ),
+    _endpoint(
+        "DELETE",
+        "/beta/v1/memory/profile/facts/{fact_id}",
+        delete_fact,
+        "deleteFact",
+        "Delete a fact about the caller",
+        parameters=[_FACT_ID],
     ),
     _endpoint(
         "DELETE",

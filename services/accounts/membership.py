@@ -81,6 +81,7 @@ async def add_user(
     user: str,
     team: str | None,
     plan: str | None,
+    role: str | None = None,
 ) -> str:
     """Create a user with an unused name, like `ensure_user`; return the id."""
     _check_names(team, plan)
@@ -93,6 +94,7 @@ async def add_user(
             team_id=team_id,
             plan=DEFAULT if team_id else plan or DEFAULT,
             created_at_ms=clock.now_ms(),
+            role=role,
         )
     )
     return user_id

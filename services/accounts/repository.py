@@ -99,8 +99,10 @@ class AccountRepository:
             select(
                 users.c.id,
                 users.c.team_id,
+                users.c.role,
                 plan_in_force.label("plan"),
                 api_keys.c.id.label("key_id"),
+                api_keys.c.for_sign_in,
                 api_keys.c.revoked_at_ms,
                 api_keys.c.disabled,
                 api_keys.c.expires_at_ms,
@@ -172,7 +174,11 @@ class AccountRepository:
 
 
 def _caller(row: Row[*tuple[Any, ...]]) -> Caller:
-    return Caller(row.id, row.team_id or "", PLANS[row.plan], row.key_id)
+    return Caller(
+        *(row.id, row.team_id or "", PLANS[row.plan], row.key_id),
+        role=row.role or "",
+        is_for_sign_in=row.for_sign_in,
+    )
 
 
 def _day(at_ms: int) -> str:

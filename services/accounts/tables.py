@@ -17,16 +17,21 @@ from sqlalchemy import (
 
 from services.accounts.plans import PLANS
 from services.common.grpc.admin_scopes import ALL
+from services.common.grpc.roles import ROLES
 from services.common.storage.database import metadata
 
-_IS_PLAN = f"plan IN ({', '.join(map(repr, PLANS))})"
+IS_PLAN = f"plan IN ({', '.join(map(repr, PLANS))})"
+IS_ROLE = f"role IN ({', '.join(map(repr, ROLES))})"
+
+# In place of the beginning of a key, in records of people of an issuer.
+SIGN_IN_PREFIX = "(sign-in)"
 
 teams = Table(
     "teams",
     metadata,
     Column("id", String(64), primary_key=True),
     Column("name", String(64), nullable=False, unique=True),
-    Column("plan", String(32), CheckConstraint(_IS_PLAN, name="plan"), nullable=False),
+    Column("plan", String(32), CheckConstraint(IS_PLAN, name="plan"), nullable=False),
     Column("created_at_ms", BigInteger, nullable=False),
 )
 
@@ -36,8 +41,10 @@ users = Table(
     Column("id", String(64), primary_key=True),
     Column("name", String(64), nullable=False, unique=True),
     Column("team_id", String(64), ForeignKey("teams.id"), index=True),
-    Column("plan", String(32), CheckConstraint(_IS_PLAN, name="plan"), nullable=False),
+    Column("plan", String(32), CheckConstraint(IS_PLAN, name="plan"), nullable=False),
     Column("created_at_ms", BigInteger, nullable=False),
+    # The role that an administrator or an invitation has set, or NULL.
+    Column("role", String(16), CheckConstraint(IS_ROLE, name="role")),
 )
 
 api_keys = Table(
@@ -54,6 +61,8 @@ api_keys = Table(
     Column("disabled", Boolean, nullable=False, server_default=false()),
     # The key that this key replaces by rotation; a key is rotated at most once.
     Column("replaces", String(64), index=True, unique=True),
+    # Whether a sign-in with the key has the user's role.
+    Column("for_sign_in", Boolean, nullable=False, server_default=false()),
 )
 
 admin_keys = Table(

@@ -166,7 +166,7 @@ def _for_user(user: str, work: "Callable[[_Remembered], Awaitable[Result]]") -> 
         locks = open_locks(engine, clock, settings.memory)
         stores = Stores.open(engine, clock, open_queue(engine, clock))
         budget = open_budget(settings.limits)
-        management = MemoryManagement(engine, stores, locks, _no_vector, budget)
+        management = MemoryManagement(engine, stores, locks, _no_vector, budget, clock)
         try:
             return await work(_Remembered(management, owner.user_id))
         finally:

@@ -1,6 +1,7 @@
 """`gateway users` and `gateway teams`: manage users, teams and their plans."""
 
 from collections.abc import Awaitable, Callable
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
@@ -30,7 +31,20 @@ Result = TypeVar("Result")
 _UserArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name of the user.")]
 _TeamArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name of the team.")]
 
-users = typer.Typer(help="Create, list and delete users; change their teams and plans.", **FLAGS)
+
+class RoleOption(StrEnum):
+    """The roles of users; a test checks that they match the service."""
+
+    VIEWER = "viewer"
+    USER = "user"
+    TEAM_ADMIN = "team_admin"
+    ADMIN = "admin"
+    NONE = "none"
+
+
+users = typer.Typer(
+    help="Create, list and delete users; change their teams, plans and roles.", **FLAGS
+)
 teams = typer.Typer(help="Create, list and delete teams; change their plans.", **FLAGS)
 
 
@@ -66,9 +80,12 @@ def list_users(
     async def work(users: "UserAdministration") -> "list[User]":
         return await all_pages(lambda size, after: users.page(size, after, team=team))
 
-    rows: list[tuple[str, ...]] = [("ID", "NAME", "TEAM", "PLAN", "CREATED")]
+    rows: list[tuple[str, ...]] = [("ID", "NAME", "TEAM", "PLAN", "ROLE", "CREATED")]
     rows += [
-        (user.id, user.name, user.team or "-", _plan(user), time_of(user.created_at_ms // 1000))
+        (
+            *(user.id, user.name, user.team or "-", _plan(user), _role(user)),
+            time_of(user.created_at_ms // 1000),
+        )
         for user in _on_users(work)
     ]
     print_table(rows)
@@ -83,6 +100,7 @@ def show_user(name: _UserArgument) -> None:
         NAME=user.name,
         TEAM=user.team or "-",
         PLAN=_plan(user),
+        ROLE=_role(user),
         CREATED=time_of(user.created_at_ms // 1000),
     )
 
@@ -106,9 +124,14 @@ def set_user(
             "--plan", help="Set the plan of the user's team, or of a user without a team."
         ),
     ] = None,
+    role: Annotated[
+        RoleOption | None,
+        typer.Option("--role", help="Set what the user may do after a sign-in; none removes it."),
+    ] = None,
 ) -> None:
-    """Change a user's team or plan; it takes effect everywhere within 5 seconds."""
-    _on_users(lambda users: users.set(user, team, plan))
+    """Change a user's team, plan or role; it takes effect everywhere within 5 seconds."""
+    new_role = {None: None, RoleOption.NONE: ""}.get(role, role)
+    _on_users(lambda users: users.set(user, team, plan, role=new_role))
 
 
 @users.command("delete")
@@ -247,6 +270,12 @@ def _on_teams(work: "Callable[[TeamAdministration], Awaitable[Result]]") -> "Res
         return await work(TeamAdministration(engine))
 
     return on_database(run)
+
+
+def _role(user: "User") -> str:
+    from services.accounts.admin.records import role_name
+
+    return role_name(user.role) or "-"
 
 
 def _plan(owner: "User | Team") -> str:

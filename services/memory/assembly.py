@@ -92,7 +92,9 @@ class MemoryService:
         jobs = JobRunner(database, queue, handlers, metrics, limits.job_poll_s, processes=processes)
         contexts = ContextReader(stores, tasks, limits, metrics)
         turns = TurnService(stores, locks, contexts, jobs, limits, clock, metrics, reserve, budget)
-        management = MemoryManagement(database, stores, locks, contexts.embed_question, budget)
+        management = MemoryManagement(
+            database, stores, locks, contexts.embed_question, budget, clock
+        )
         every_s = settings.limits.sweep_every_s
         lease = sweeper_lease(database, "memory", every_s, clock)
         sweeper = memory_sweeper(MemoryRepository(database, clock), locks, lease, every_s)

@@ -1,12 +1,13 @@
 """Management of memories outside of conversations: list, search, delete."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from gateway.errors.v1 import errors_pb2
 from gateway.memory.v1 import memory_pb2
-from services.common.errors import GatewayError
+from services.common.clock import Clock
+from services.common.errors import GatewayError, invalid
 from services.common.process.byte_budget import ByteBudget, Charge
 from services.common.storage.database import writing
 from services.common.text.texts import MAX_NAME
@@ -14,6 +15,7 @@ from services.memory.archive.archive import QuestionVector
 from services.memory.jobs.stores import Stores
 from services.memory.jobs.windows import Windows
 from services.memory.locks.locks import MemoryLocks
+from services.memory.profile.facts import MAX_VALUE, Fact, normalize_value
 from services.memory.storage.memory_records import MemoryRecord
 from services.memory.storage.transcript_rows import TURN_COST
 from services.memory.turns.context import turn_to_proto
@@ -35,7 +37,9 @@ class MemoryManagement:
         locks: MemoryLocks,
         embed: EmbedQuestion,
         budget: ByteBudget,
+        clock: Clock,
     ) -> None:
+        self._clock = clock
         self._budget = budget
         self._engine = engine
         self._stores = stores
@@ -111,24 +115,57 @@ class MemoryManagement:
     async def profile(self, owner_id: str) -> memory_pb2.GetProfileResponse:
         """Return the facts about a user."""
         facts = await self._stores.facts.of(owner_id)
+        return memory_pb2.GetProfileResponse(facts=await self._facts_to_proto(owner_id, facts))
+
+    async def correct_fact(self, owner_id: str, fact_id: str, value: str) -> memory_pb2.Fact:
+        """Change the value of a fact about a user; return the fact.
+
+        Raises:
+            GatewayError: not_found; invalid_request, when the value is empty or too long.
+        """
+        if len(value) > MAX_VALUE or not normalize_value(value):
+            raise invalid("value", f"value: must be 1 to {MAX_VALUE} characters")
+        async with writing(self._engine) as connection:
+            value = normalize_value(value)
+            current_id = await self._stores.facts.correct(
+                connection, owner_id, fact_id, value, self._clock.now_ms()
+            )
+        facts = [one for one in await self._stores.facts.of(owner_id) if one.id == current_id]
+        if not facts:
+            raise _no_fact()
+        return (await self._facts_to_proto(owner_id, facts))[0]
+
+    async def delete_fact(self, owner_id: str, fact_id: str) -> None:
+        """Delete a fact about a user, with those that it superseded.
+
+        Raises:
+            GatewayError: not_found.
+        """
+        async with writing(self._engine) as connection:
+            is_removed = await self._stores.facts.remove(connection, owner_id, fact_id)
+        if not is_removed:
+            raise _no_fact()
+
+    async def _facts_to_proto(
+        self, owner_id: str, facts: Sequence[Fact]
+    ) -> Sequence[memory_pb2.Fact]:
         ids = {source.entity_id for fact in facts for source in fact.sources}
         names = await self._stores.repository.names(owner_id, ids)
-        return memory_pb2.GetProfileResponse(
-            facts=[
-                memory_pb2.Fact(
-                    topic=fact.topic,
-                    sub_topic=fact.sub_topic,
-                    value=fact.value,
-                    sources=[
-                        memory_pb2.FactSource(memory_id=names[entity_id], turn=turn)
-                        for entity_id, turn in fact.sources
-                        if entity_id in names
-                    ],
-                    updated_at_ms=fact.updated_at_ms,
-                )
-                for fact in facts
-            ]
-        )
+        return [
+            memory_pb2.Fact(
+                id=fact.id,
+                topic=fact.topic,
+                sub_topic=fact.sub_topic,
+                value=fact.value,
+                sources=[
+                    memory_pb2.FactSource(memory_id=names[entity_id], turn=turn)
+                    for entity_id, turn in fact.sources
+                    if entity_id in names
+                ],
+                updated_at_ms=fact.updated_at_ms,
+            )
+            for fact in facts
+        ]
 
     async def delete_profile(self, owner_id: str) -> None:
         """Delete the facts about a user, and the jobs that would extract more."""
@@ -146,6 +183,14 @@ class MemoryManagement:
                 param="memory_id",
             )
         return record
+
+
+def _no_fact() -> GatewayError:
+    return GatewayError(
+        errors_pb2.REASON_NOT_FOUND,
+        "fact_id: no such fact; GET /v1/memory/profile lists yours",
+        param="fact_id",
+    )
 
 
 def _to_proto(record: MemoryRecord, *, is_written: bool) -> memory_pb2.Memory:

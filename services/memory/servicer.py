@@ -93,6 +93,20 @@ class MemoryServicer(memory_pb2_grpc.MemoryServiceServicer):
         """Return the facts about the caller."""
         return await self._management.profile(caller.get().user_id)
 
+    async def UpdateFact(
+        self, request: memory_pb2.UpdateFactRequest, context: Context
+    ) -> memory_pb2.UpdateFactResponse:
+        """Correct a fact about the caller."""
+        fact = await self._management.correct_fact(caller.get().user_id, request.id, request.value)
+        return memory_pb2.UpdateFactResponse(fact=fact)
+
+    async def DeleteFact(
+        self, request: memory_pb2.DeleteFactRequest, context: Context
+    ) -> memory_pb2.DeleteFactResponse:
+        """Delete a fact about the caller."""
+        await self._management.delete_fact(caller.get().user_id, request.id)
+        return memory_pb2.DeleteFactResponse()
+
     async def DeleteProfile(
         self, request: memory_pb2.DeleteProfileRequest, context: Context
     ) -> memory_pb2.DeleteProfileResponse:

@@ -1,10 +1,12 @@
 """Takes the pictures of the console for the README and `docs/`: `make screenshots`."""
 
 import asyncio
+from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import aiohttp
+from PIL import Image, ImageDraw
 from playwright.async_api import Page, async_playwright, expect
 
 from services.accounts.admin.admin_keys import hash_admin_key, make_admin_key
@@ -16,7 +18,8 @@ from tests.waiting import until
 TARGET = Path("docs/images")
 WIDTH, HEIGHT = 1280, 760
 # So that the picture has the page from its top to its end.
-HEIGHTS = {"playground": 900, "comparison": 760, "overview": 1000}
+NAMES = {"conversation": "chat"}
+HEIGHTS = {"chat": 900, "comparison": 760, "overview": 1000}
 ADMIN_KEY = make_admin_key(bytes(32))
 SECTIONS = {
     "admin": {"key_sha256": hash_admin_key(ADMIN_KEY).hex()},
@@ -43,6 +46,22 @@ $$\bar x = 11.5$$
 """
 
 
+def picture() -> bytes:
+    """Return a small picture, as a PNG."""
+    image = Image.new("RGB", (320, 200), "#8fb3d9")
+    ImageDraw.Draw(image).ellipse((90, 30, 230, 170), fill="#ffd166")
+    stored = BytesIO()
+    image.save(stored, "PNG")
+    return stored.getvalue()
+
+
+FILES = (
+    ("harvest.md", "text/markdown", REPORT),
+    ("sunset.png", "image/png", picture()),
+    ("paper.pdf", "application/pdf", b"%PDF-1.7"),
+)
+
+
 async def take_all() -> None:
     """Take a picture of each page of a gateway that has been used."""
     with TemporaryDirectory() as folder:
@@ -55,13 +74,14 @@ async def take_all() -> None:
             await context.add_cookies([await session_cookie(gateway, ADMIN_KEY)])
             page = await context.new_page()
             for take in (
-                *(playground, comparison, chats, files, memory, documents),
-                *(overview, requests, people),
+                *(conversation, comparison, chats, files, memory, documents),
+                *(overview, requests, people, invitations, providers),
             ):
-                height = HEIGHTS.get(take.__name__, HEIGHT)
+                name = NAMES.get(take.__name__, take.__name__)
+                height = HEIGHTS.get(name, HEIGHT)
                 await page.set_viewport_size({"width": WIDTH, "height": height})
                 await take(page)
-                await page.screenshot(path=TARGET / f"console-{take.__name__}.png")
+                await page.screenshot(path=TARGET / f"console-{name}.png")
             await browser.close()
 
 
@@ -69,21 +89,23 @@ async def use(gateway: Gateway) -> None:
     """Send what the pages show: chats, remembered ones, a file, a document."""
     for number, model in enumerate(["fast", "fast", "careful", "fast", "careful"]):
         await post(gateway, "/beta/v1/chat/completions", chat(model, f"Question {number}"))
-    for text in ("My sister Mo lives in Oslo.", "She cannot stand fennel.", "What can I cook?"):
-        body = {**chat("sandbox/echo", text), "memory_id": "kitchen"}
+    for text in ("My name is Ada and I live in Turin.", "I like fennel.", "What can I cook?"):
+        memory_fields = {"memory_id": "kitchen", "memory_config": {"personal_memory": True}}
+        body = {**chat("sandbox/echo", text), **memory_fields}
         await post(gateway, "/beta/v1/chat/completions", body)
-    form = aiohttp.FormData()
-    form.add_field("purpose", "user_data")
-    form.add_field("file", REPORT, filename="harvest.md", content_type="text/markdown")
-    address = f"{gateway.url}/beta/v1/files"
-    async with gateway.http.post(address, data=form, headers=gateway.bearer()) as answer:
-        assert answer.status == 200, await answer.text()
+    for name, content_type, content in FILES:
+        form = aiohttp.FormData()
+        form.add_field("purpose", "user_data")
+        form.add_field("file", content, filename=name, content_type=content_type)
+        address = f"{gateway.url}/beta/v1/files"
+        async with gateway.http.post(address, data=form, headers=gateway.bearer()) as answer:
+            assert answer.status == 200, await answer.text()
 
     for title in ("A week of sailing", "Which glue holds oak?", "Names for a grey cat"):
         body = {"metadata": {"title": title, "model": "fast"}, "items": []}
         await post(gateway, "/beta/v1/conversations", body)
 
-    await limit(gateway, "tester", {"spend_per_month": "0.2", "requests_per_minute": 60})
+    await limit(gateway, "tester", {"spend_per_month": "2.00", "requests_per_minute": 60})
     editor = await Editor.create(gateway, "On tides")
     await editor.insert_everything()
 
@@ -116,7 +138,7 @@ async def post(gateway: Gateway, path: str, body: object) -> None:
         assert answer.status == 200, await answer.text()
 
 
-async def playground(page: Page) -> None:
+async def conversation(page: Page) -> None:
     """Ask two models, and the second one anew."""
     await page.goto("/console")
     for model, text in (
@@ -165,16 +187,18 @@ async def chats(page: Page) -> None:
 
 
 async def files(page: Page) -> None:
-    """Preview a file."""
+    """List files, and choose one of them."""
     await page.goto("/console/files")
-    await page.get_by_role("button", name="Preview").click()
-    await expect(page.locator(".katex")).to_be_visible()
+    await expect(page.locator(".thumbnail img")).to_be_visible()
+    await expect(page.locator(".thumbnail pre")).to_have_count(1)
+    await page.get_by_label("Choose harvest.md").check()
+    await page.mouse.move(0, 0)
 
 
 async def memory(page: Page) -> None:
-    """Open a remembered conversation."""
-    await page.goto("/console/memory?id=kitchen")
-    await expect(page.get_by_role("article", name="Turn 1")).to_be_visible()
+    """Show conversations, and what is known of the user."""
+    await page.goto("/console/memory")
+    await expect(page.get_by_role("list", name="Facts")).to_be_visible()
 
 
 async def documents(page: Page) -> None:
@@ -203,6 +227,27 @@ async def people(page: Page) -> None:
     await page.goto("/console/people")
     await page.get_by_role("button", name="Limits").nth(1).click()
     await expect(page.get_by_role("form", name="Limits", exact=True)).to_be_visible()
+
+
+async def invitations(page: Page) -> None:
+    """Invite somebody."""
+    await page.goto("/console/people?tab=invitations")
+    form = page.get_by_role("form", name="Invite")
+    for user, role in (("grace@example.com", "admin"), ("ada@example.com", "user")):
+        await form.get_by_label("Name or email").fill(user)
+        await form.get_by_label("Role").select_option(role)
+        await form.get_by_role("button", name="Invite").click()
+        await expect(page.get_by_role("article", name=user)).to_be_visible()
+    # A link of the picture must open nothing.
+    code = page.locator(".secret code")
+    await code.evaluate("one => { one.textContent = one.textContent.replace(/[^-]*$/, '…') }")
+    await page.mouse.move(0, 0)
+
+
+async def providers(page: Page) -> None:
+    """Show the providers and their health."""
+    await page.goto("/console/providers")
+    await expect(page.get_by_role("heading", name="openai").first).to_be_visible()
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Chats of the playground, which are conversations of the API: list, search, changes, export."""
+"""Chats of the chat, which are conversations of the API: list, search, changes, export."""
 
 import json
 import re
@@ -115,7 +115,14 @@ async def test_branches_survive_a_reload_and_go_with_the_chat(browser, newcomer)
     async with opened(browser, newcomer, "/console/chats") as page:
         card = page.get_by_role("list", name="Chats").get_by_role("article")
         await expect(card).to_have_count(1)
-        await card.get_by_role("link").click()
+        # All branches have the new name, which no reload and no other branch takes back.
+        await card.get_by_role("button", name="Rename").click()
+        await page.get_by_label("Title").fill("Three ways")
+        await page.keyboard.press("Enter")
+        await expect(card).to_contain_text("Three ways")
+        await page.reload()
+        await expect(card).to_have_count(1)
+        await card.get_by_role("link", name="Three ways").click()
         of_message = page.get_by_role("group", name="Versions of this message")
         await expect(of_message).to_contain_text("3 / 3")
         await of_message.get_by_role("button", name="Previous version").click()
@@ -123,6 +130,7 @@ async def test_branches_survive_a_reload_and_go_with_the_chat(browser, newcomer)
         await of_message.get_by_role("button", name="Previous version").press("Enter")
         await expect(answers(page).last).to_contain_text("Two")
         await expect(of_message).to_contain_text("1 / 3")
+        assert await page.title() == "Three ways · Gateway console"
         assert await serious_violations(page) == []
         await say(page, "Four")
         await expect(answers(page)).to_have_count(3)

@@ -1,4 +1,4 @@
-"""Programs that the playground shows: they send what the page would."""
+"""Programs that the chat shows: they send what the page would."""
 
 import asyncio
 import os

@@ -159,12 +159,41 @@ async def test_scripts_in_files_do_nothing(browser, newcomer):
         assert await page.title() == "Files · Gateway console"
 
 
-async def test_long_lists_come_a_page_at_a_time(browser, newcomer):
+async def test_files_are_found_sorted_and_deleted_together(browser, newcomer):
     for number in range(51):
-        await store(newcomer, b"x", f"{number}.txt", "text/plain")
+        await store(newcomer, b"x" * (number + 1), f"note {number}.txt", "text/plain")
+    await store(newcomer, PNG, "dot.png", "image/png")
+    await store(newcomer, b"%PDF-1.7", "paper.pdf", "application/pdf")
     async with opened(browser, newcomer, "/console/files") as page:
-        await expect(page.get_by_role("article")).to_have_count(50)
+        cards = page.get_by_role("list", name="Files").get_by_role("article")
+        picture = entry(page, "dot.png").locator(".thumbnail img")
+        await expect(picture).to_be_visible()
+        assert await picture.evaluate("image => image.decode().then(() => image.naturalWidth)")
+        await expect(entry(page, "paper.pdf").locator(".thumbnail")).to_have_text("pdf")
+        await expect(cards).to_have_count(50)
         await page.get_by_role("button", name="More files").click()
-        await expect(page.get_by_role("article")).to_have_count(51)
+        await expect(cards).to_have_count(53)
         await expect(page.get_by_role("button", name="More files")).to_have_count(0)
+        await page.reload()
+        await expect(cards).to_have_count(50)
+        # Files of later pages are found and sorted, too.
+        await page.get_by_role("searchbox").fill("NOTE")
+        await expect(cards).to_have_count(51)
+        await page.get_by_label("Sort by").select_option("largest")
+        await expect(cards.first.get_by_role("heading")).to_have_text("note 50.txt")
+        await page.get_by_label("Sort by").select_option("name")
+        await expect(cards.nth(2).get_by_role("heading")).to_have_text("note 2.txt")
+        await page.get_by_label("Choose note 0.txt").check()
+        await page.get_by_label("Choose note 1.txt").check()
+        await expect(page.get_by_text("2 chosen")).to_be_visible()
+        await page.get_by_role("button", name="Delete the chosen ones").first.click()
+        dialog = page.get_by_role("dialog")
+        await dialog.get_by_role("button", name="Delete the chosen ones").click()
+        await expect(cards).to_have_count(49)
+        await page.get_by_role("searchbox").fill("no such file")
+        await expect(page.get_by_text("No file matches")).to_be_visible()
+        await page.get_by_role("searchbox").fill("paper")
+        await page.set_viewport_size({"width": 390, "height": 800})
+        await expect(cards).to_have_count(1)
+        assert await page.evaluate("document.documentElement.scrollWidth") <= 390
         assert await serious_violations(page) == []

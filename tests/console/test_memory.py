@@ -91,29 +91,50 @@ async def test_archived_turns_are_found_with_scores(browser, newcomer):
         await expect(page.get_by_text("Nothing of the earlier turns")).to_be_visible()
 
 
-async def test_facts_are_shown_and_deleted(browser, newcomer):
+async def test_facts_are_corrected_and_forgotten_one_by_one(browser, newcomer):
     await chat(newcomer, "facts", "My name is Ada and I live in Turin.", personal_memory=True)
 
-    async def are_known() -> bool:
+    async def known() -> list[str]:
         address = f"{newcomer.url}/beta/v1/memory/profile"
         async with newcomer.http.get(address, headers=newcomer.bearer()) as answer:
-            return bool((await answer.json())["facts"])
+            return sorted(fact["value"] for fact in (await answer.json())["facts"])
+
+    async def are_known() -> bool:
+        return len(await known()) == 2
 
     await until(are_known)
     async with opened(browser, newcomer, "/console/memory") as page:
-        facts = page.get_by_role("region", name="Facts")
-        await expect(facts.get_by_role("cell", name="Ada")).to_be_visible()
+        facts = page.get_by_role("list", name="Facts")
+        home = facts.get_by_role("article", name="You live in Turin.")
+        await home.get_by_role("button", name="Correct").click()
+        await home.get_by_label("Home, place").fill("Oslo")
         assert await serious_violations(page) == []
-        await page.get_by_role("button", name="Delete profile").first.click()
-        dialog = page.get_by_role("dialog")
-        await dialog.get_by_role("button", name="Delete profile").click()
+        await page.keyboard.press("Enter")
+        home = facts.get_by_role("article", name="You live in Oslo.")
+        await expect(home).to_be_visible()
+        assert await known() == ["Ada", "Oslo"]
+        await home.get_by_role("button", name="Forget").click()
+        await page.get_by_role("dialog").get_by_role("button", name="Forget").click()
+        await expect(facts.get_by_role("article")).to_have_count(1)
+        await expect(facts).to_contain_text("Your name is Ada.")
+        assert await known() == ["Ada"]
+        await page.get_by_role("button", name="Forget everything").first.click()
+        await page.get_by_role("dialog").get_by_role("button", name="Forget everything").click()
         await expect(page.get_by_text("Nothing is known about you yet")).to_be_visible()
 
 
-async def test_a_deleted_conversation_is_gone(browser, newcomer):
-    await chat(newcomer, "short", "Forget this")
-    async with opened(browser, newcomer, "/console/memory?id=short") as page:
-        await page.get_by_role("button", name="Delete conversation").first.click()
-        dialog = page.get_by_role("dialog")
-        await dialog.get_by_role("button", name="Delete conversation").click()
-        await expect(page.get_by_text("Nothing is remembered yet")).to_be_visible()
+async def test_a_conversation_goes_on_in_the_chat(browser, newcomer):
+    await chat(newcomer, "voyage", "We sail on Monday.")
+    async with opened(browser, newcomer, "/console/memory?id=voyage", alone=True) as page:
+        await page.get_by_role("button", name="Continue in chat").click()
+        await expect(page.get_by_role("article", name="You")).to_contain_text("on Monday")
+        await page.get_by_label("Model", exact=True).fill("sandbox/echo")
+        await page.get_by_label("Message", exact=True).fill("And return on Friday.")
+        await page.keyboard.press("Enter")
+        answer = page.get_by_role("article", name="Answer").last
+        await expect(answer).to_contain_text("And return on Friday.")
+        await expect(answer).to_contain_text("tokens")
+        await page.goto("/console/memory?id=voyage")
+        turns = page.get_by_role("list", name="Turns").get_by_role("article")
+        await expect(turns).to_have_count(2)
+        await expect(turns.first).to_contain_text("And return on Friday.")

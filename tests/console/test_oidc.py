@@ -46,7 +46,7 @@ async def test_an_issuer_signs_an_administrator_in(browser, tmp_path):
         await page.get_by_role("navigation").get_by_role("link", name="People and keys").click()
         await expect(page.get_by_role("form", name="Create key")).to_be_visible()
         # The session ends while something is written; another tab signs in.
-        await page.get_by_role("navigation").get_by_role("link", name="Playground").click()
+        await page.get_by_role("navigation").get_by_role("link", name="Chat", exact=True).click()
         await page.get_by_label("Model", exact=True).fill("sandbox/echo")
         await page.get_by_label("Message", exact=True).fill("Still here?")
         await page.context.clear_cookies(name=re.compile("gateway_session"))
@@ -91,8 +91,12 @@ async def test_a_team_administrator_sees_what_is_open(browser, tmp_path):
         await expect(page.get_by_role("list", name="Keys")).to_contain_text("intern in lab")
         await expect(page.get_by_role("button", name="Limits")).to_have_count(0)
         tabs = page.get_by_role("group", name="What to show").get_by_role("button")
-        assert await tabs.all_inner_texts() == ["Keys", "Users"]
+        assert await tabs.all_inner_texts() == ["Keys", "Users", "Invitations"]
         await tabs.last.click()
+        await page.get_by_role("form", name="Invite").get_by_role("button").click()
+        link = page.locator(".secret code")
+        await expect(link).to_contain_text("#invitation=")
+        await tabs.nth(1).click()
         user = page.get_by_role("article", name="intern")
         await expect(user.get_by_role("link", name="Keys")).to_be_visible()
         await expect(user.get_by_role("button")).to_have_count(0)

@@ -1,4 +1,4 @@
-"""Conversations with models in the playground."""
+"""Conversations with models in the chat."""
 
 import asyncio
 import json
@@ -173,7 +173,7 @@ async def test_what_is_typed_as_the_page_appears_stays(page):
             field.dispatchEvent(new InputEvent("input", { bubbles: true }));
         }).observe(document.body, { childList: true, subtree: true })"""
     )
-    await page.get_by_role("link", name="Playground").click()
+    await page.get_by_role("link", name="Chat", exact=True).click()
     await page.get_by_label("Model", exact=True).focus()
     await expect(page.get_by_label("Message", exact=True)).to_have_value("Early")
 
@@ -325,7 +325,7 @@ async def test_nothing_typed_is_lost_until_the_sign_out(page):
     await expect(answers(page)).to_contain_text("Hello")
     await expect(message).to_have_value("Half a thought")
     await page.get_by_role("navigation").get_by_role("link", name="Files").click()
-    await page.get_by_role("navigation").get_by_role("link", name="Playground").click()
+    await page.get_by_role("navigation").get_by_role("link", name="Chat", exact=True).click()
     await expect(message).to_have_value("Half a thought")
     await page.get_by_role("button", name="New conversation").click()
     await expect(answers(page)).to_have_count(0)

@@ -12,7 +12,7 @@ from tests.waiting import until
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 PAGES = {
-    "Playground": "/console",
+    "Chat": "/console",
     "Chats": "/console/chats",
     "Documents": "/console/documents",
     "Files": "/console/files",
@@ -39,7 +39,7 @@ async def check_page(page: Page, name: str) -> None:
 async def test_pages_are_reached_by_keyboard_and_usable(browser, newcomer):
     async with opened(browser, newcomer) as page:
         for name, path in PAGES.items():
-            link = page.get_by_role("navigation").get_by_role("link", name=name)
+            link = page.get_by_role("navigation").get_by_role("link", name=name, exact=True)
             await link.focus()
             await page.keyboard.press("Enter")
             await expect(page).to_have_url(re.compile(f"{path}$"))
@@ -75,7 +75,7 @@ async def test_a_theme_is_chosen_for_all_tabs(browser, gateway):
 
 
 async def test_the_palette_and_the_keys_open_by_keyboard(page):
-    await expect(page.get_by_role("heading", name="Playground")).to_be_visible()
+    await expect(page.get_by_role("heading", name="Chat", exact=True)).to_be_visible()
     await page.keyboard.press("Control+k")
     palette = page.get_by_role("dialog", name="Go to")
     await expect(palette.get_by_role("option")).not_to_have_count(0)

@@ -40,7 +40,7 @@ async def test_a_key_signs_in_once_for_all_tabs(browser, gateway):
         await enter_key(page, "gw-wrong")
         await expect(page.get_by_role("alert")).to_contain_text("API key")
         await enter_key(page, gateway.key)
-        await expect(page.get_by_role("heading", name="Playground")).to_be_visible()
+        await expect(page.get_by_role("heading", name="Chat", exact=True)).to_be_visible()
         sidebar = page.get_by_role("complementary", name="Console")
         await expect(sidebar).to_contain_text(f"Signed in as tester · version {VERSION}")
         # The tab beside it, and one that a link opens.
@@ -68,7 +68,7 @@ async def test_a_link_signs_an_open_tab_in_once(browser, gateway, gateway_folder
         await expect(page.get_by_label("API key")).to_be_visible()
         # Only the fragment changes: the page is not loaded again.
         await page.goto(link)
-        await expect(page.get_by_role("heading", name="Playground")).to_be_visible()
+        await expect(page.get_by_role("heading", name="Chat", exact=True)).to_be_visible()
         assert page.url == f"{gateway.url}/console"
         await page.get_by_role("navigation").get_by_role("link", name="People and keys").click()
         await expect(page.get_by_role("heading", name="People and keys")).to_be_visible()

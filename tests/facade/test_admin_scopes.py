@@ -58,6 +58,7 @@ BODIES: dict[str, Any] = {
     "updateKey": {"name": "x"},
     "createUser": {"name": "mallory"},
     "updateUser": {"team": None},
+    "createInvitation": {"role": "user"},
     "createTeam": {"name": "lab"},
     "updateTeam": {"plan": "team_pro"},
     "setModelGroup": {"models": []},

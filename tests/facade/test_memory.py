@@ -4,7 +4,7 @@ import jsonschema_rs
 import pytest
 import pytest_asyncio
 
-from facade.dialects.memory.examples import ANSWERS, SEARCH
+from facade.dialects.memory.examples import ANSWERS, CORRECTION, SEARCH
 from gateway.conversation.v1 import conversation_pb2 as conversation
 from gateway.conversation.v1.conversation_pb2 import (
     Block,
@@ -54,12 +54,14 @@ TURN = pb.Turn(
     ],
 )
 FACT = pb.Fact(
+    id="fact_01M835CFX0BH6JDAB4AZQTB778",
     topic="family",
     sub_topic="sister",
     value="Mo, in Oslo",
     sources=[pb.FactSource(memory_id="trip/oslo", turn=3)],
     updated_at_ms=DAY_MS,
 )
+BODIES = {"POST": SEARCH, "PATCH": CORRECTION}
 ONE = f"{MEMORIES}/trip%2Foslo"
 # Of each operation: how it is asked for, what the service is asked then, what that answers.
 OPERATIONS = {
@@ -95,9 +97,21 @@ OPERATIONS = {
         pb.GetProfileRequest(),
         pb.GetProfileResponse(facts=[FACT]),
     ),
+    "updateFact": (
+        ("PATCH", f"{PROFILE}/facts/{FACT.id}"),
+        pb.UpdateFactRequest(id=FACT.id, value="Mo, in Bergen"),
+        pb.UpdateFactResponse(fact=pb.Fact()),
+    ),
+    "deleteFact": (
+        ("DELETE", f"{PROFILE}/facts/{FACT.id}"),
+        pb.DeleteFactRequest(id=FACT.id),
+        pb.DeleteFactResponse(),
+    ),
     "deleteProfile": (("DELETE", PROFILE), pb.DeleteProfileRequest(), pb.DeleteProfileResponse()),
 }
 OPERATIONS["getMemory"][2].memory.summary = SUMMARY
+OPERATIONS["updateFact"][2].fact.MergeFrom(FACT)
+OPERATIONS["updateFact"][2].fact.value = "Mo, in Bergen"
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -130,7 +144,7 @@ def schema(of):
 @pytest.mark.parametrize("name", OPERATIONS)
 async def test_every_endpoint_answers_as_the_document_shows(facade, name, headers):
     (method, path), asked, facade.service.answer = OPERATIONS[name]
-    options = {"json": SEARCH} if method == "POST" else {}
+    options = {"json": BODIES[method]} if method in BODIES else {}
     answer, body = await facade.ask(method, path, headers=headers, **options)
     assert answer.status == 200
     assert facade.service.calls == [asked]

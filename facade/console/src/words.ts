@@ -1,14 +1,56 @@
 // The English texts of the pages on requests, the overview, people and providers, of the newer parts of
 // the chat, of the setup, and of the parts they share.
-import { exact } from "./parts/units";
+import { exact, hundredths } from "./parts/units";
 
 const plural = (count: number, one: string, many: string): string =>
   `${exact(count)} ${count === 1 ? one : many}`;
+
+const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
+
+// What a fact says, by its topic and sub-topic, or by its topic alone.
+const FACTS: Readonly<Record<string, (value: string, sub: string) => string>> = {
+  "name/name": (value) => `Your name is ${value}.`,
+  "name/preferred name": (value) => `You like to be called ${value}.`,
+  "name/pronouns": (value) => `Your pronouns are ${value}.`,
+  "age/age": (value) => `Your age is ${value}.`,
+  "birthday/date": (value) => `Your birthday is ${value}.`,
+  "birthday/year": (value) => `You were born in ${value}.`,
+  "home/birthplace": (value) => `You were born in ${value}.`,
+  "home/place": (value) => `You live in ${value}.`,
+  "home/origin": (value) => `You come from ${value}.`,
+  "work/employer": (value) => `You work for ${value}.`,
+  "work/place": (value) => `You work in ${value}.`,
+  "work/role": (value) => `Your work: ${value}.`,
+  "work/studies": (value) => `You study ${value}.`,
+  "family/status": (value) => `You are ${value}.`,
+  "diet/diet": (value) => `Your diet: ${value}.`,
+  family: (value, sub) => `Your ${sub}: ${value}.`,
+  pets: (value, sub) => `Your ${sub}: ${value}.`,
+  allergies: (value, sub) =>
+    value === "allergic" ? `You are allergic to ${sub}.` : `Your allergy, ${sub}: ${value}.`,
+  projects: (value, sub) => `Your project ${sub}: ${value}.`,
+};
+const VERBS: Readonly<Record<string, string>> = {
+  likes: "You like",
+  prefers: "You prefer",
+  dislikes: "You dislike",
+  speaks: "You speak",
+  learning: "You are learning",
+};
+
+function factSentence(topic: string, sub: string, value: string): string {
+  const verb = topic === "preferences" || topic === "languages" ? VERBS[value] : undefined;
+  if (verb !== undefined) return `${verb} ${sub}.`;
+  const said = FACTS[`${topic}/${sub}`] ?? FACTS[topic];
+  if (said !== undefined) return said(value, sub);
+  return topic === sub ? `${capital(topic)}: ${value}.` : `${capital(topic)}, ${sub}: ${value}.`;
+}
 
 export const words = {
   copy: "Copy",
   code: { it: "the code" },
   chat: {
+    title: "Chat",
     versions: {
       of: (name: string) => `Versions of ${name}`,
       place: (number: number, count: number) => `Version ${exact(number)} of ${exact(count)}`,
@@ -55,6 +97,39 @@ export const words = {
     },
   },
   loading: "Loading…",
+  roles: { viewer: "Viewer", user: "User", team_admin: "Team administrator", admin: "Administrator" },
+  roleHints: {
+    viewer: "A viewer reads what is their own, and changes nothing.",
+    user: "A user works with models, documents and files.",
+    team_admin: "A team administrator also invites people to the team and makes their keys.",
+    admin: "An administrator also changes the gateway: people, limits, providers.",
+  },
+  plans: {
+    personal_free: "Personal, free",
+    personal_pro: "Personal, pro",
+    team_pro: "Team, pro",
+    enterprise: "Enterprise",
+  },
+  invitation: {
+    title: "You are invited",
+    offer: (by: string | null, role: string, team: string | null) =>
+      `${by ?? "An administrator"} invites you to this gateway as ${role.toLowerCase()}${
+        team === null ? "" : ` of the team ${team}`
+      }.`,
+    for: (user: string) => `The invitation is for ${user}.`,
+    until: (at: string) => `You can accept until ${at}.`,
+    signedIn: (user: string) =>
+      `You are signed in as ${user}. If you accept, this browser is signed in as the new user instead.`,
+    name: "Your user name",
+    accept: "Accept the invitation",
+    acceptAt: (issuer: string) => `Accept by signing in with ${issuer}`,
+    notNow: "Not now",
+    leave: "Go to the console",
+    welcome: (user: string) => `Welcome, ${user}`,
+    keyOnce:
+      "This is your key. It is shown this once: keep it in a safe place. You sign in with it later.",
+    go: "I have kept it: go to the console",
+  },
   scope: { label: "Whose", choices: { mine: "Mine", everyone: "Everyone’s" } },
   pager: { back: "Newer", forward: "Older", page: (number: number) => `Page ${exact(number)}` },
   limits: {
@@ -80,7 +155,7 @@ export const words = {
     none: "No requests yet",
     noneHint: [
       "Send one in the",
-      "playground",
+      "chat",
       "; it appears here some seconds later. If none does, an administrator has to set",
     ],
     noneFound: "No request matches",
@@ -179,7 +254,7 @@ export const words = {
     percentiles: { p50: "Median", p95: "95th percentile", p99: "99th percentile" },
     lines: { none: "none", others: "all others" },
     none: "There were no requests in this time",
-    noneHint: ["Send one in the", "playground", ", or choose a longer time. It is counted within seconds."],
+    noneHint: ["Send one in the", "chat", ", or choose a longer time. It is counted within seconds."],
     mean: "Mean duration",
     charts: {
       requests: "Requests",
@@ -191,11 +266,98 @@ export const words = {
       cost: "Spend",
     },
   },
+  files: {
+    title: "Files",
+    upload: "Upload files",
+    search: "Find a file",
+    sort: "Sort by",
+    orders: {
+      newest: "newest first",
+      oldest: "oldest first",
+      name: "name",
+      largest: "largest first",
+      kind: "type",
+    },
+    none: "There are no files yet",
+    noneHint: "Drop some onto this page, or choose “Upload files”. Requests name them by their id.",
+    noneNamed: (query: string) => `No file matches “${query}”`,
+    more: "More files",
+    quota: (files: number, used: string, quota: string) =>
+      `${plural(files, "file takes", "files take")} up ${used} of ${quota}`,
+    chooseAll: "Choose all",
+    choose: (name: string) => `Choose ${name}`,
+    chosen: (count: number) => `${exact(count)} chosen`,
+    downloadChosen: "Download the chosen ones",
+    removeChosen: "Delete the chosen ones",
+    removeChosenQuestion: (count: number) =>
+      `Delete ${plural(count, "file", "files")}? Requests that name them will fail.`,
+    expires: (at: string) => `expires ${at}`,
+    preview: "Preview",
+    download: "Download",
+    remove: "Delete",
+    removeQuestion: (name: string) => `Delete ${name}? Requests that name it will fail.`,
+    noPreview: (type: string) => `There is no preview of ${type}. Download it to read it.`,
+    firstShown: (size: string) => `The first ${size} are shown.`,
+  },
+  memory: {
+    title: "Memory",
+    conversations: "Conversations",
+    all: "All conversations",
+    none: "Nothing is remembered yet",
+    noneHint:
+      "Name a memory in the parameters of a chat, or send requests with a memory_id from your program: the gateway keeps the conversation under it.",
+    toChat: "Go to the chat",
+    more: "More conversations",
+    turnsUsed: (turns: number, at: string) => `${plural(turns, "turn", "turns")} · used ${at}`,
+    turnsSince: (turns: number, at: string) => `${plural(turns, "turn", "turns")} since ${at}`,
+    states: { idle: "saved", writing: "being written", summarising: "being summarised" },
+    pending: (turns: number) => `${plural(turns, "turn waits", "turns wait")} to be processed`,
+    degraded: "the last summary was made without a model",
+    continue: "Continue in chat",
+    remove: "Delete conversation",
+    removeQuestion: (name: string) => `Delete the conversation ${name}, with its turns and its summary?`,
+    summary: "Summary",
+    noSummary: "There is none: all turns are still sent as they were.",
+    newestFirst: "Turns, newest first",
+    turns: "Turns",
+    earlier: "Earlier turns",
+    turn: (number: number) => `Turn ${exact(number)}`,
+    open: "not ended",
+    who: { user: "User", assistant: "Assistant" },
+    call: (name: string) => `Call of ${name}`,
+    toolError: "Error of a tool",
+    toolResult: "Result of a tool",
+    search: {
+      title: "Search",
+      label: "Search in earlier turns",
+      none: "Nothing of the earlier turns matches.",
+      results: "Results",
+      of: (turn: number, at: string, score: number) =>
+        `Turn ${exact(turn)} · ${at} · score ${hundredths(score)}`,
+    },
+    profile: {
+      title: "What is known about you",
+      facts: "Facts",
+      none: "Nothing is known about you yet",
+      noneHint: "Facts appear here once you have told some in a remembered conversation.",
+      sentence: factSentence,
+      about: (topic: string, sub: string) => (topic === sub ? capital(topic) : `${capital(topic)}, ${sub}`),
+      since: (at: string) => `since ${at}`,
+      source: (name: string, turn: number) => `${name}, turn ${exact(turn)}`,
+      edit: "Correct",
+      save: "Save",
+      cancel: "Cancel",
+      remove: "Forget",
+      removeQuestion: (sentence: string) => `Forget this? “${sentence}”`,
+      removeAll: "Forget everything",
+      removeAllQuestion: "Forget all facts about you? Conversations stay.",
+    },
+  },
   people: {
     title: "People and keys",
     tabs: {
       label: "What to show",
-      choices: { keys: "Keys", users: "Users", teams: "Teams", limits: "Limits", audit: "Audit log" },
+      choices: { keys: "Keys", users: "Users", invitations: "Invitations", teams: "Teams", limits: "Limits", audit: "Audit log" },
     },
     keys: {
       title: "Keys",
@@ -231,7 +393,7 @@ export const words = {
     users: {
       title: "Users",
       create: "Add user",
-      createHint: "A user signs in with a key: create one for a new user on the page of keys.",
+      createHint: "Invite a person to let them in, or create a key for a program of the new user.",
       name: "Name",
       team: "Team (optional)",
       search: "Find a user by name",
@@ -243,6 +405,9 @@ export const words = {
       inTeam: (team: string) => `in ${team}`,
       since: (at: string) => `since ${at}`,
       keys: "Keys",
+      role: "Role",
+      roleOf: (name: string) => `Role of ${name}`,
+      noRole: "none set",
       move: "Team",
       moveTo: "Team (empty for none)",
       remove: "Delete",
@@ -251,6 +416,28 @@ export const words = {
       erase: "Erase",
       eraseQuestion: (name: string) =>
         `Delete ${name}, all keys of theirs and everything they stored, for good?`,
+    },
+    invitations: {
+      title: "Invitations",
+      hint: "Whoever opens the link of an invitation gets a user with its role, and a key to sign in with; where people sign in elsewhere, their user gets the role.",
+      create: "Invite",
+      user: "Name or email (optional)",
+      plan: "Plan",
+      defaultPlan: "default",
+      endsIn: "Ends in",
+      days: (days: number) => plural(days, "day", "days"),
+      theLink: "the link",
+      shownOnce: "Send this link to the person. It is shown this once: copy it now.",
+      none: "Nobody is invited",
+      noneHint: "Invite somebody above, with what they may do.",
+      more: "More invitations",
+      anybody: "Whoever has the link",
+      states: { open: "open", accepted: "accepted", expired: "ended" },
+      by: (name: string, at: string) => `by ${name}, ${at}`,
+      ends: (at: string) => `ends ${at}`,
+      acceptedAt: (at: string) => `accepted ${at}`,
+      revoke: "Revoke",
+      revokeQuestion: (name: string) => `Revoke the invitation of ${name}? Its link stops working.`,
     },
     teams: {
       title: "Teams",
@@ -286,6 +473,8 @@ export const words = {
         admin_key: "admin keys",
         model_group: "model groups",
         provider: "providers",
+        invitation: "invitations",
+        session: "sign-ins",
       },
       none: "No changes yet",
       noneHint: "Each change of a key, a user, a team or a limit is recorded here.",

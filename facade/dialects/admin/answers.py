@@ -5,13 +5,14 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any, get_args
 
-from facade.dialects.admin.bodies import EPOCH, Kind, PlanName
+from facade.dialects.admin.bodies import EPOCH, Kind, PlanName, RoleName
 from facade.dialects.caller_usage import KIND, LIMIT_USAGE
 from facade.dialects.json_schemas import JsonObject
 from gateway.accounts.v1 import admin_pb2
 from gateway.accounts.v1.accounts_pb2 import Plan
 from gateway.accounts.v1.admin_pb2 import ApiKey, AuditEntry, Erasure, KeyState, Team, User
 from gateway.accounts.v1.limits_pb2 import SubjectKind, SubjectLimits
+from gateway.accounts.v1.sessions_pb2 import Role
 from services.common.money import decimal_dollars
 
 _STRING = {"type": "string"}
@@ -80,6 +81,11 @@ _KEY_FIELDS: JsonObject = {
         "type": ["string", "null"],
         "description": "Id of the key that this key replaced in a rotation, or null.",
     },
+    "for_sign_in": {
+        "type": "boolean",
+        "description": "Whether a sign-in with the key has the role of its user; with another key "
+        "it is at most `user`.",
+    },
 }
 KEY = object_schema("api_key", _KEY_FIELDS)
 _WHOLE_KEY = {"key": {"type": "string", "description": "The key itself; returned only once."}}
@@ -95,6 +101,10 @@ USER = object_schema(
         "plan": {
             **_PLAN,
             "description": "Effective plan: the team's plan if the user is in a team.",
+        },
+        "role": {
+            "enum": [*get_args(RoleName), None],
+            "description": "The role that an administrator or an invitation has set, or null.",
         },
         "created_at": _TIME,
     },
@@ -219,6 +229,7 @@ def render_key(key: ApiKey) -> JsonObject:
         "expires_at": key.expires_at_ms // 1000 if key.HasField("expires_at_ms") else None,
         "revoked_at": key.revoked_at_ms // 1000 if key.HasField("revoked_at_ms") else None,
         "replaces": key.replaces or None,
+        "for_sign_in": key.for_sign_in,
     }
 
 
@@ -245,6 +256,7 @@ def render_user(user: User) -> JsonObject:
         "team": user.team or None,
         "team_id": user.team_id or None,
         "plan": plan_name(user.plan),
+        "role": role_name(user.role),
         "created_at": user.created_at_ms // 1000,
     }
 
@@ -330,6 +342,11 @@ def render_audit_entry(entry: AuditEntry) -> JsonObject:
 def plan_name(plan: Plan.ValueType) -> str:
     """Return the name of a plan, such as `team_pro`."""
     return Plan.Name(plan).removeprefix("PLAN_").lower()
+
+
+def role_name(role: Role.ValueType) -> str | None:
+    """Return the name of a role, such as `team_admin`, or None."""
+    return Role.Name(role).removeprefix("ROLE_").lower() if role else None
 
 
 def _date(day: int | None) -> str | None:

@@ -30,7 +30,10 @@ Kind = Literal[
     "end_users",
     "session",
     "provider",
+    "invitation",
 ]
+# The names of the roles; a test checks that the service has the same.
+RoleName = Literal["viewer", "user", "team_admin", "admin"]
 
 _NAME = r"^[A-Za-z0-9][A-Za-z0-9._@+-]{0,63}$"
 Name = Annotated[str, Field(pattern=_NAME)]
@@ -245,6 +248,11 @@ class UpdateUser(Body):
     team: Name | None = Field(None, description="Name of an existing team; null for no team.")
     plan: PlanName | None = Field(
         None, description="Plan of the user; only if the user is in no team after the change."
+    )
+    role: RoleName | None = Field(
+        None,
+        description="What the user may do after a sign-in; null for no role, which is `user`, or "
+        "the default of the issuer.",
     )
 
 

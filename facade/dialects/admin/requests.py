@@ -4,8 +4,9 @@ from typing import Any
 
 from facade.dialects.admin import bodies
 from facade.dialects.admin.arguments import Arguments
-from gateway.accounts.v1 import accounts_pb2, admin_pb2
+from gateway.accounts.v1 import accounts_pb2, admin_pb2, sessions_pb2
 from gateway.accounts.v1.accounts_pb2 import Plan
+from gateway.accounts.v1.sessions_pb2 import Role
 
 
 def create_key(arguments: Arguments) -> admin_pb2.CreateKeyRequest:
@@ -16,7 +17,7 @@ def create_key(arguments: Arguments) -> admin_pb2.CreateKeyRequest:
         team=body.team,
         plan=plan(body.plan),
         name=body.name,
-        expires_at_ms=_ms(body.expires_at),
+        expires_at_ms=to_ms(body.expires_at),
     )
 
 
@@ -48,6 +49,8 @@ def update_user(arguments: Arguments) -> admin_pb2.UpdateUserRequest:
     request = admin_pb2.UpdateUserRequest(user_id=arguments.ids["user_id"], plan=plan(body.plan))
     if "team" in body.model_fields_set:
         request.team = body.team or ""
+    if "role" in body.model_fields_set:
+        request.role = role(body.role)
     return request
 
 
@@ -56,8 +59,8 @@ def list_audit(arguments: Arguments) -> admin_pb2.ListAuditEntriesRequest:
     query: bodies.AuditQuery = arguments.query
     return admin_pb2.ListAuditEntriesRequest(
         **page(arguments),
-        since_ms=_ms(query.since),
-        until_ms=_ms(query.until),
+        since_ms=to_ms(query.since),
+        until_ms=to_ms(query.until),
         subject_kind=query.subject_kind or "",
         subject_id=query.subject_id or "",
     )
@@ -73,5 +76,11 @@ def plan(name: str | None) -> Plan.ValueType:
     return accounts_pb2.PLAN_UNSPECIFIED if name is None else Plan.Value(f"PLAN_{name.upper()}")
 
 
-def _ms(at_s: int | None) -> int | None:
+def role(name: str | None) -> Role.ValueType:
+    """Return the value of a role; unspecified for None."""
+    return sessions_pb2.ROLE_UNSPECIFIED if name is None else Role.Value(f"ROLE_{name.upper()}")
+
+
+def to_ms(at_s: int | None) -> int | None:
+    """Return a time in Unix milliseconds, None for None."""
     return None if at_s is None else 1000 * at_s

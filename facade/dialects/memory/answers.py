@@ -60,6 +60,18 @@ def render_profile(facts: Iterable[Fact], api_format: Format) -> bytes:
     )
 
 
+def render_fact(fact: Fact, api_format: Format) -> bytes:
+    """Return the JSON of a fact."""
+    return orjson.dumps({**_kind("memory.fact", api_format), **_fact(fact, api_format)})
+
+
+def render_deleted_fact(fact_id: str, api_format: Format) -> bytes:
+    """Return the JSON that confirms the deletion of a fact."""
+    if api_format is ApiFormat.OPENAI:
+        return orjson.dumps({"object": "memory.fact", "id": fact_id, "deleted": True})
+    return orjson.dumps({"id": fact_id, "type": "memory_fact_deleted"})
+
+
 def render_deleted_profile(api_format: Format) -> bytes:
     """Return the JSON that confirms the deletion of the caller's profile."""
     if api_format is ApiFormat.OPENAI:
@@ -116,6 +128,7 @@ def _snippet(snippet: Snippet, api_format: Format) -> dict[str, Any]:
 
 def _fact(fact: Fact, api_format: Format) -> dict[str, Any]:
     return {
+        "id": fact.id,
         "topic": fact.topic,
         "sub_topic": fact.sub_topic,
         "value": fact.value,

@@ -29,12 +29,14 @@ _SAID = {
 }
 _FOUND = {"text": "User: My sister Mo lives in Oslo.", "score": 0.0328}
 _FACT = {
+    "id": "fact_01M835CFX0BH6JDAB4AZQTB778",
     "topic": "family",
     "sub_topic": "sister",
     "value": "Mo, in Oslo",
     "sources": [{"memory_id": "trip/oslo", "turn": 3}],
 }
 
+CORRECTION = {"value": "Mo, in Bergen"}
 SEARCH = {"query": "Where does my sister live?", "limit": 8}
 
 
@@ -71,6 +73,14 @@ ANSWERS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "getProfile": (
         {"object": "memory.profile", "facts": [{**_FACT, "updated_at": _DAY_A}]},
         {"type": "memory_profile", "facts": [{**_FACT, "updated_at": _DAY_B}]},
+    ),
+    "updateFact": (
+        {"object": "memory.fact", **_FACT, **CORRECTION, "updated_at": _DAY_A},
+        {"type": "memory_fact", **_FACT, **CORRECTION, "updated_at": _DAY_B},
+    ),
+    "deleteFact": (
+        {"object": "memory.fact", "id": _FACT["id"], "deleted": True},
+        {"id": _FACT["id"], "type": "memory_fact_deleted"},
     ),
     "deleteProfile": (
         {"object": "memory.profile", "deleted": True},

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 from facade.dialects.extensions import check_memory_id
 from facade.dialects.queries import parse_limit
 from facade.dialects.validation import read
-from gateway.memory.v1.memory_pb2 import SearchMemoryRequest
+from gateway.memory.v1.memory_pb2 import SearchMemoryRequest, UpdateFactRequest
 from services.common.errors import invalid
 
 DEFAULT_LIMIT = 20
@@ -16,6 +16,8 @@ MAX_LIMIT = 1000
 DEFAULT_FOUND = 8
 MAX_FOUND = 100
 MAX_QUERY = 10_000
+# Maximum length of a fact, in characters; a test checks that the service has the same.
+MAX_VALUE = 200
 _MAX_ID = 256
 
 
@@ -39,7 +41,18 @@ class SearchBody(BaseModel):
     )
 
 
+class FactBody(BaseModel):
+    """A correction of a fact."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", defer_build=True)
+
+    value: Annotated[str, Field(min_length=1, max_length=MAX_VALUE)] = Field(
+        description="What is true instead."
+    )
+
+
 _SEARCH: TypeAdapter[SearchBody] = TypeAdapter(SearchBody)
+_FACT: TypeAdapter[FactBody] = TypeAdapter(FactBody)
 
 
 def parse_memory_id(name: str) -> str:
@@ -75,3 +88,12 @@ def parse_search(body: bytes, memory_id: str) -> SearchMemoryRequest:
     """
     search = read(_SEARCH, body)
     return SearchMemoryRequest(memory_id=memory_id, query=search.query, top_k=search.limit)
+
+
+def parse_correction(body: bytes, fact_id: str) -> UpdateFactRequest:
+    """Parse the body of a correction of a fact.
+
+    Raises:
+        GatewayError: invalid, naming the field.
+    """
+    return UpdateFactRequest(id=fact_id, value=read(_FACT, body).value)

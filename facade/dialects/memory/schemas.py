@@ -17,7 +17,7 @@ from facade.dialects.json_schemas import (
     described,
     open_object,
 )
-from facade.dialects.memory.requests import DEFAULT_LIMIT, MAX_LIMIT, SearchBody
+from facade.dialects.memory.requests import DEFAULT_LIMIT, MAX_LIMIT, FactBody, SearchBody
 
 MEMORY_ID: Final[JsonObject] = {"type": "string", "minLength": 1, "maxLength": 256}
 LIMIT: Final[JsonObject] = {
@@ -27,6 +27,7 @@ LIMIT: Final[JsonObject] = {
     "default": DEFAULT_LIMIT,
 }
 SEARCH: Final = NamedSchema("MemoryFormatSearch", SearchBody)
+CORRECTION: Final = NamedSchema("MemoryFormatCorrection", FactBody)
 
 _PREFIXES: Mapping[Format, str] = {
     ApiFormat.OPENAI: "MemoryFormatA",
@@ -45,6 +46,7 @@ _MESSAGE = open_object(
     optional=["name"],
 )
 _FACT = {
+    "id": STRING,
     "topic": STRING,
     "sub_topic": STRING,
     "value": STRING,
@@ -78,7 +80,8 @@ def _answers(api_format: Format) -> dict[str, NamedSchema]:
     }
     snippet = {"id": COUNT, "created_at": time, "text": STRING, "score": {"type": "number"}}
     whole = {**memory, "summary": OPTIONAL_STRING, "degraded": BOOLEAN}
-    facts = array(closed_object({**_FACT, "updated_at": time}))
+    fact = {**_FACT, "updated_at": time}
+    facts = array(closed_object(fact))
     deleted: JsonObject = {"deleted": {"const": True}} if is_openai else {}
     gone = "" if is_openai else ".deleted"
     schemas = {
@@ -88,6 +91,8 @@ def _answers(api_format: Format) -> dict[str, NamedSchema]:
         "listMemoryTurns": _list(api_format, _of(api_format, "memory.turn", turn)),
         "searchMemory": _list(api_format, _of(api_format, "memory.snippet", snippet)),
         "getProfile": _of(api_format, "memory.profile", {"facts": facts}),
+        "updateFact": _of(api_format, "memory.fact", fact),
+        "deleteFact": _of(api_format, f"memory.fact{gone}", {"id": STRING, **deleted}),
         "deleteProfile": _of(api_format, f"memory.profile{gone}", deleted),
     }
     prefix = _PREFIXES[api_format]

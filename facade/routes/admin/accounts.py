@@ -120,7 +120,7 @@ _USERS = (
         "PATCH",
         "/users/{user_id}",
         "updateUser",
-        "Change the team of a user, or the plan of a user without a team",
+        "Change the team or the role of a user, or the plan of a user without a team",
         rpc="UpdateUser",
         request=requests.update_user,
         render=lambda found: answers.render_user(found.user),

@@ -63,6 +63,7 @@ def rpc_endpoint(
     query: type[BaseModel] = Query,
     body: type[BaseModel] | None = None,
     body_may_be_empty: bool = False,
+    example: JsonObject | None = None,
 ) -> EndpointSpec:
     """Return the spec of an endpoint that calls one RPC.
 
@@ -81,6 +82,7 @@ def rpc_endpoint(
         query: type of the query.
         body: type of the JSON body, or None without a body.
         body_may_be_empty: whether a request without a body counts as `{}`.
+        example: example of the body, or None.
     """
     call = _Call(stub, rpc, request, render, query, body, body_may_be_empty)
     return EndpointSpec(
@@ -91,7 +93,9 @@ def rpc_endpoint(
         summary=summary,
         parameters=[path_parameter(name, _ID_SCHEMA) for name in _ID.findall(path)],
         query=query,
-        body=None if body is None else Body(body, is_required=not body_may_be_empty),
+        body=None
+        if body is None
+        else Body(body, is_required=not body_may_be_empty, example=example),
         answer=Answer("Success", [NamedSchema(schemas + operation_id, answer)]),
         schema_prefix=schemas,
     )

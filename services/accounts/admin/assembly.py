@@ -1,6 +1,6 @@
 """Assembly of the administration of one process."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Self
 
 from prometheus_client import CollectorRegistry
@@ -19,6 +19,9 @@ from services.accounts.admin.teams import TeamAdministration
 from services.accounts.admin.users import UserAdministration
 from services.accounts.erasure.eraser import Eraser, erasure_sweeper
 from services.accounts.erasure.repository import ErasureRepository
+from services.accounts.invitations.administration import InvitationAdministration
+from services.accounts.invitations.servicer import InvitationServicer
+from services.accounts.invitations.sweeper import invitation_sweeper
 from services.common.client_address import TrustedProxies
 from services.common.clock import Clock
 from services.common.settings import Settings
@@ -50,15 +53,18 @@ class Administration:
 
     Attributes:
         servicer: the gRPC servicer.
+        invitations: the gRPC servicer of invitations.
     """
 
     def __init__(
         self,
         servicer: AdminServicer,
+        invitations: InvitationServicer,
         sweepers: Sequence[Sweeper],
         authenticator: AdminAuthenticator,
     ) -> None:
         self.servicer = servicer
+        self.invitations = invitations
         self._authenticator = authenticator
         self._sweepers = sweepers
         for sweeper in sweepers:
@@ -73,6 +79,7 @@ class Administration:
         authenticator: AdminAuthenticator,
         erase_batches: Sequence[EraseBatch],
         registry: CollectorRegistry,
+        forget: Callable[[str, str], None],
     ) -> Self:
         """Create the administration with a migrated database, and start its sweepers.
 
@@ -83,8 +90,12 @@ class Administration:
             authenticator: authenticates admin keys.
             erase_batches: the functions of all stores that erase the data of a user.
             registry: registry for the metrics.
+            forget: invalidates the cached owners of keys and sessions of a subject.
         """
         log = AuditLog(database, clock)
+        has_issuer = settings.console.oidc.issuer != ""
+        invitations = InvitationAdministration(database, clock, has_issuer=has_issuer)
+        proxies = TrustedProxies(settings.server.trusted_proxies)
         erasures = ErasureRepository(database, clock)
         every_s = settings.limits.sweep_every_s
         retention_s = settings.admin.audit_retention_s
@@ -98,9 +109,17 @@ class Administration:
                 ModelGroupAdministration(database, clock),
                 log,
                 erasures,
-                TrustedProxies(settings.server.trusted_proxies),
+                proxies,
+                forget,
+            ),
+            InvitationServicer(
+                *(invitations, TeamAdministration(database, clock)),
+                *(settings.console.public_url, proxies),
             ),
             [
+                invitation_sweeper(
+                    invitations, sweeper_lease(database, "invitations", every_s, clock), every_s
+                ),
                 audit_sweeper(
                     log, sweeper_lease(database, "audit", every_s, clock), every_s, retention_s
                 ),

@@ -25,7 +25,7 @@ from services.common.storage.sweeping import Sweeper, remove_in_batches
 
 SUBJECT_KINDS = (
     *("key", "user", "team", "admin_key", "model_group", "tag", "end_user", "end_users"),
-    *("session", "provider"),
+    *("session", "provider", "invitation"),
 )
 
 # Entries that a sweep removes in one transaction.
@@ -44,12 +44,15 @@ class Actor:
         request_id: id of the request that makes the change, or "".
         key_name: name of the admin key, or "".
         address: network address of the caller, or "".
+        is_admin_user: whether the author is an administrator by the role of a user, who must not
+            remove the last one.
     """
 
     name: str
     request_id: str = ""
     key_name: str = ""
     address: str = ""
+    is_admin_user: bool = False
 
 
 class Subject(NamedTuple):

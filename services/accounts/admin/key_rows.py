@@ -60,6 +60,7 @@ def to_api_key(row: Mapping[str, Any], now_ms: int) -> ApiKey:
         revoked_at_ms=row["revoked_at_ms"],
         disabled=row["disabled"],
         replaces=row["replaces"] or "",
+        for_sign_in=row["for_sign_in"],
         state=_state(row, now_ms),
     )
 

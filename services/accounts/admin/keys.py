@@ -12,6 +12,7 @@ from gateway.accounts.v1 import admin_pb2
 from gateway.accounts.v1.admin_pb2 import ApiKey
 from services.accounts.admin.audit import COMMAND_LINE, Actor, Record
 from services.accounts.admin.key_rows import NewKey, select_keys, to_api_key
+from services.accounts.admin.last_administrator import check_another_administrator
 from services.accounts.admin.records import to_record
 from services.accounts.admin.subjects import SubjectAdministration
 from services.accounts.keys import RANDOM_BYTES, hash_key, make_key, shown_part
@@ -19,7 +20,7 @@ from services.accounts.limits.repository import read_limits, write_limits
 from services.accounts.limits.rules import SubjectKind
 from services.accounts.membership import ensure_user
 from services.accounts.names import check_label
-from services.accounts.tables import api_keys, teams, users
+from services.accounts.tables import SIGN_IN_PREFIX, api_keys, teams, users
 from services.common import ids
 from services.common.clock import Clock
 from services.common.errors import conflict, invalid
@@ -115,6 +116,15 @@ class KeyAdministration(SubjectAdministration[ApiKey]):
         )
         return await self._created(connection, key_id, actor)
 
+    async def insert_for_sign_in(
+        self, connection: AsyncConnection, user_id: str, actor: Actor
+    ) -> CreatedKey:
+        """Insert a key with which its user signs in with the user's role, as `insert`."""
+        key = make_key(self._random_bytes(RANDOM_BYTES))
+        values = {"user_id": user_id, "name": "Sign-in", "for_sign_in": True}
+        key_id = await self._insert_row(connection, key, **values)
+        return CreatedKey(key, await self._created(connection, key_id, actor))
+
     async def find(self, which: str) -> ApiKey:
         """Look up a key by its id, by its prefix as shown in lists, or by the key itself.
 
@@ -146,7 +156,7 @@ class KeyAdministration(SubjectAdministration[ApiKey]):
 
         Raises:
             GatewayError: not_found; invalid_request, when no change is given or a value is
-                invalid; conflict, when the key is revoked.
+                invalid; conflict, when the key is revoked, or as `check_another_administrator`.
         """
         if changes == KeyChanges():
             raise invalid("name", "name, disabled, expires_at_ms: at least one is required")
@@ -163,16 +173,19 @@ class KeyAdministration(SubjectAdministration[ApiKey]):
             before = await self._find(connection, key_id)
             if before.state == admin_pb2.KEY_STATE_REVOKED:
                 raise conflict("key_id", "key_id: the key is revoked, which cannot be undone")
+            if values.get("disabled") or values.get("expires_at_ms"):
+                await self._check_removed(connection, before, actor)
             return await self._change(connection, before, values, actor)
 
     async def revoke(self, key_id: str, actor: Actor = COMMAND_LINE) -> ApiKey:
         """Revoke a key; repeated calls keep the first time.
 
         Raises:
-            GatewayError: not_found.
+            GatewayError: not_found; conflict, as `check_another_administrator`.
         """
         async with writing_alone(self._engine) as connection:
             before = await self._find(connection, key_id)
+            await self._check_removed(connection, before, actor)
             at_ms = before.revoked_at_ms or self._clock.now_ms()
             return await self._change(connection, before, {"revoked_at_ms": at_ms}, actor, "revoke")
 
@@ -206,6 +219,7 @@ class KeyAdministration(SubjectAdministration[ApiKey]):
                 name=old.name,
                 expires_at_ms=old.expires_at_ms if old.HasField("expires_at_ms") else None,
                 replaces=old.id,
+                for_sign_in=old.for_sign_in,
             )
             now_ms = self._clock.now_ms()
             if limits := await read_limits(connection, SubjectKind.KEY, key_id):
@@ -222,6 +236,13 @@ class KeyAdministration(SubjectAdministration[ApiKey]):
                 replaced_by=new_id,
             )
             return RotatedKey(key, await self._find(connection, new_id), replaced)
+
+    async def _check_removed(self, connection: AsyncConnection, key: ApiKey, actor: Actor) -> None:
+        """Raise an error if the last administrator signs in with a key that becomes invalid."""
+        if key.for_sign_in or key.prefix == SIGN_IN_PREFIX:
+            await check_another_administrator(
+                *(connection, actor, self._clock.now_ms(), "key_id"), without_key=key.id
+            )
 
     async def _insert_row(self, connection: AsyncConnection, key: str, **values: object) -> str:
         """Insert the row of a key; return its id."""

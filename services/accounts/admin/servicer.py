@@ -1,31 +1,31 @@
 """The gRPC servicer of AdminService: validates requests, makes the changes, converts results."""
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable
+from typing import Any
 
 import grpc
 
 from gateway.accounts.v1 import admin_pb2, admin_pb2_grpc, limits_pb2
-from gateway.accounts.v1.accounts_pb2 import Plan
 from services.accounts.admin.audit import Actor, AuditFilter, AuditLog
 from services.accounts.admin.key_rows import NewKey
 from services.accounts.admin.keys import DEFAULT_GRACE_S, KeyAdministration, KeyChanges
 from services.accounts.admin.limited_subjects import LimitedSubjects
 from services.accounts.admin.limits import LimitAdministration
 from services.accounts.admin.model_groups import ModelGroupAdministration
-from services.accounts.admin.records import plan_name_of
+from services.accounts.admin.pages import check_filters, page_of, plan_of, size_of
+from services.accounts.admin.records import role_name
 from services.accounts.admin.teams import TeamAdministration
 from services.accounts.admin.users import UserAdministration
 from services.accounts.erasure.repository import ErasureRepository
 from services.accounts.limits.rules import ACCOUNTS, LABELS, SubjectKind, UsageLimits
-from services.accounts.names import check_name, check_plan, is_id
+from services.accounts.names import check_plan
 from services.common.client_address import TrustedProxies
 from services.common.errors import invalid
+from services.common.grpc.admin_scopes import check_grant
 from services.common.grpc.authentication import caller
 from services.common.grpc.peers import caller_address
+from services.common.grpc.roles import ADMIN
 from services.common.process import logs
-
-_DEFAULT_PAGE, _LARGEST_PAGE = 20, 1000
 
 Context = grpc.aio.ServicerContext[Any, Any]
 
@@ -44,7 +44,9 @@ class AdminServicer(admin_pb2_grpc.AdminServiceServicer):
         audit: AuditLog,
         erasures: ErasureRepository,
         proxies: TrustedProxies,
+        forget: Callable[[str, str], None],
     ) -> None:
+        """Create a servicer; `forget` invalidates what this process knows of a subject."""
         self._keys = keys
         self._users = users
         self._teams = teams
@@ -54,6 +56,7 @@ class AdminServicer(admin_pb2_grpc.AdminServiceServicer):
         self._audit = audit
         self._erasures = erasures
         self._proxies = proxies
+        self._forget = forget
 
     def _actor(self, context: Context) -> Actor:
         """Return the administrator of a call."""
@@ -63,6 +66,7 @@ class AdminServicer(admin_pb2_grpc.AdminServiceServicer):
             logs.request_id.get(),
             administrator.key_name,
             caller_address(context, self._proxies),
+            is_admin_user=administrator.sign_in is not None and administrator.role == ADMIN,
         )
 
     async def CheckAdminKey(
@@ -83,7 +87,7 @@ class AdminServicer(admin_pb2_grpc.AdminServiceServicer):
         new = NewKey(
             user=request.user,
             team=request.team if request.HasField("team") else None,
-            plan=_plan(request.plan),
+            plan=plan_of(request.plan),
             name=request.name,
             expires_at_ms=request.expires_at_ms if request.HasField("expires_at_ms") else None,
         )
@@ -100,8 +104,8 @@ class AdminServicer(admin_pb2_grpc.AdminServiceServicer):
         self, request: admin_pb2.ListKeysRequest, context: Context
     ) -> admin_pb2.ListKeysResponse:
         """List keys."""
-        page = _page(request)
-        _check_filters(user=request.user, team=request.team)
+        page = page_of(request)
+        check_filters(user=request.user, team=request.team)
         keys = await self._keys.page(
             page.size + 1, page.after_id, user=request.user, team=request.team
         )
@@ -141,6 +145,10 @@ class AdminServicer(admin_pb2_grpc.AdminServiceServicer):
         self, request: admin_pb2.RotateKeyRequest, context: Context
     ) -> admin_pb2.RotateKeyResponse:
         """Rotate a key."""
+        old = await self._keys.get(request.key_id)
+        if old.for_sign_in:
+            owner = await self._users.get(old.user_id)
+            check_grant(caller.get().scopes, role_name(owner.role))
         grace_s = request.grace_s if request.HasField("grace_s") else DEFAULT_GRACE_S
         rotated = await self._keys.rotate(request.key_id, grace_s, self._actor(context))
         return admin_pb2.RotateKeyResponse(
@@ -152,7 +160,7 @@ class AdminServicer(admin_pb2_grpc.AdminServiceServicer):
     ) -> admin_pb2.CreateUserResponse:
         """Create a user."""
         user = await self._users.create(
-            request.name, request.team or None, _plan(request.plan), self._actor(context)
+            request.name, request.team or None, plan_of(request.plan), self._actor(context)
         )
         return admin_pb2.CreateUserResponse(user=user)
 
@@ -166,8 +174,8 @@ class AdminServicer(admin_pb2_grpc.AdminServiceServicer):
         self, request: admin_pb2.ListUsersRequest, context: Context
     ) -> admin_pb2.ListUsersResponse:
         """List users."""
-        page = _page(request)
-        _check_filters(name=request.name, team=request.team)
+        page = page_of(request)
+        check_filters(name=request.name, team=request.team)
         users = await self._users.page(
             page.size + 1, page.after_id, name=request.name, team=request.team
         )
@@ -178,13 +186,22 @@ class AdminServicer(admin_pb2_grpc.AdminServiceServicer):
     async def UpdateUser(
         self, request: admin_pb2.UpdateUserRequest, context: Context
     ) -> admin_pb2.UpdateUserResponse:
-        """Move a user to another team, or set a user's plan."""
+        """Move a user to another team, or set a user's plan or role."""
+        role = None
+        if request.HasField("role"):
+            role = role_name(request.role)
+            check_grant(caller.get().scopes, role)
+            before = await self._users.get(request.user_id)
+            check_grant(caller.get().scopes, role_name(before.role))
         user = await self._users.update(
             request.user_id,
             request.team if request.HasField("team") else None,
-            _plan(request.plan),
+            plan_of(request.plan),
             self._actor(context),
+            role=role,
         )
+        # Other processes read of it within seconds.
+        self._forget("user", user.id)
         return admin_pb2.UpdateUserResponse(user=user)
 
     async def DeleteUser(
@@ -211,7 +228,7 @@ class AdminServicer(admin_pb2_grpc.AdminServiceServicer):
         self, request: admin_pb2.CreateTeamRequest, context: Context
     ) -> admin_pb2.CreateTeamResponse:
         """Create a team."""
-        team = await self._teams.create(request.name, _plan(request.plan), self._actor(context))
+        team = await self._teams.create(request.name, plan_of(request.plan), self._actor(context))
         return admin_pb2.CreateTeamResponse(team=team)
 
     async def GetTeam(
@@ -224,8 +241,8 @@ class AdminServicer(admin_pb2_grpc.AdminServiceServicer):
         self, request: admin_pb2.ListTeamsRequest, context: Context
     ) -> admin_pb2.ListTeamsResponse:
         """List teams."""
-        page = _page(request)
-        _check_filters(name=request.name)
+        page = page_of(request)
+        check_filters(name=request.name)
         teams = await self._teams.page(page.size + 1, page.after_id, name=request.name)
         return admin_pb2.ListTeamsResponse(
             teams=teams[: page.size], next_page_token=page.next_token(teams)
@@ -236,7 +253,7 @@ class AdminServicer(admin_pb2_grpc.AdminServiceServicer):
     ) -> admin_pb2.UpdateTeamResponse:
         """Set the plan of a team."""
         # For a missing plan, `check_plan` raises an error that lists the plans.
-        plan = _plan(request.plan) or ""
+        plan = plan_of(request.plan) or ""
         check_plan(plan)
         team = await self._teams.update(request.team_id, plan, self._actor(context))
         return admin_pb2.UpdateTeamResponse(team=team)
@@ -261,7 +278,7 @@ class AdminServicer(admin_pb2_grpc.AdminServiceServicer):
         self, request: admin_pb2.ListLimitsRequest, context: Context
     ) -> admin_pb2.ListLimitsResponse:
         """List subjects with limits."""
-        size = _size_of(request.page_size)
+        size = size_of(request.page_size)
         subjects, next_token = await self._limited_subjects.page(size, request.page_token)
         return admin_pb2.ListLimitsResponse(subjects=subjects, next_page_token=next_token)
 
@@ -331,7 +348,7 @@ class AdminServicer(admin_pb2_grpc.AdminServiceServicer):
         self, request: admin_pb2.ListAuditEntriesRequest, context: Context
     ) -> admin_pb2.ListAuditEntriesResponse:
         """List entries of the audit log."""
-        page = _page(request)
+        page = page_of(request)
         entry_filter = AuditFilter(
             since_ms=request.since_ms if request.HasField("since_ms") else None,
             until_ms=request.until_ms if request.HasField("until_ms") else None,
@@ -342,67 +359,6 @@ class AdminServicer(admin_pb2_grpc.AdminServiceServicer):
         return admin_pb2.ListAuditEntriesResponse(
             entries=audit_page.entries, next_page_token=audit_page.next_token
         )
-
-
-class _Listed(Protocol):
-    """An item of a list, with an id."""
-
-    @property
-    def id(self) -> str: ...
-
-
-class _Page(NamedTuple):
-    """A page of a list that is ordered by id."""
-
-    size: int
-    after_id: str
-
-    def next_token(self, items: Sequence[_Listed]) -> str:
-        """Return the token of the next page, "" on the last page."""
-        return items[self.size - 1].id if len(items) > self.size else ""
-
-
-def _page(request: Any) -> _Page:
-    """Return the page that a request selects.
-
-    Raises:
-        GatewayError: invalid_request, naming the field.
-    """
-    size = _size_of(request.page_size)
-    if request.page_token and not is_id(request.page_token):
-        raise invalid(
-            "page_token", "page_token: must be the `next_page_token` of the previous page"
-        )
-    return _Page(size, request.page_token)
-
-
-def _size_of(requested: int) -> int:
-    """Return the size of a page; 0 requests the default.
-
-    Raises:
-        GatewayError: invalid_request, naming the field.
-    """
-    if requested > _LARGEST_PAGE:
-        raise invalid("page_size", f"page_size: must be 1 to {_LARGEST_PAGE}")
-    return requested or _DEFAULT_PAGE
-
-
-def _check_filters(**names: str) -> None:
-    for field, name in names.items():
-        if name:
-            check_name(field, name)
-
-
-def _plan(plan: Plan.ValueType) -> str | None:
-    """Return the name of a plan, None for PLAN_UNSPECIFIED.
-
-    Raises:
-        GatewayError: invalid_request, when there is no such plan.
-    """
-    name = plan_name_of(plan)
-    if name is not None:
-        check_plan(name)
-    return name
 
 
 def _kind(number: limits_pb2.SubjectKind.ValueType) -> SubjectKind:

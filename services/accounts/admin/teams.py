@@ -9,6 +9,7 @@ from gateway.accounts.v1.admin_pb2 import Team
 from services.accounts.admin.audit import COMMAND_LINE, Actor, Record
 from services.accounts.admin.records import to_record
 from services.accounts.admin.subjects import SubjectAdministration
+from services.accounts.invitations.tables import invitations
 from services.accounts.limits.repository import delete_limits
 from services.accounts.limits.rules import SubjectKind
 from services.accounts.membership import ensure_team
@@ -81,7 +82,7 @@ class TeamAdministration(SubjectAdministration[Team]):
             return await self._change(connection, before, {"plan": plan}, actor)
 
     async def delete(self, team_id: str, actor: Actor = COMMAND_LINE) -> Team:
-        """Delete a team without users, and its limits; return the deleted team.
+        """Delete a team without users, its limits and invitations; return the deleted team.
 
         Usage records and the audit log remain under its id.
 
@@ -96,6 +97,7 @@ class TeamAdministration(SubjectAdministration[Team]):
                     f"team_id: the team has users ({before.users:,}); move or delete them first",
                 )
             await delete_limits(connection, SubjectKind.TEAM, [team_id])
+            await connection.execute(delete(invitations).where(invitations.c.team_id == team_id))
             await connection.execute(delete(teams).where(teams.c.id == team_id))
             await self._deleted(connection, before, actor)
             return before

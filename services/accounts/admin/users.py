@@ -3,14 +3,17 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import Select, delete, select, update
+from sqlalchemy import Select, delete, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.accounts.v1.admin_pb2 import Erasure, User
+from gateway.accounts.v1.sessions_pb2 import ROLE_ADMIN
 from services.accounts.admin.audit import COMMAND_LINE, Actor, Record
-from services.accounts.admin.records import to_record
+from services.accounts.admin.last_administrator import check_another_administrator
+from services.accounts.admin.records import role_number, to_record
 from services.accounts.admin.subjects import SubjectAdministration
 from services.accounts.erasure.repository import add_to_report, begin_erasure, find_erasure
+from services.accounts.invitations.tables import invitations
 from services.accounts.limits.repository import delete_end_user_limits, delete_limits
 from services.accounts.limits.rules import SubjectKind
 from services.accounts.membership import KnownUser, add_user, ensure_team, find_user
@@ -19,6 +22,7 @@ from services.accounts.plans import PLANS
 from services.accounts.sign_in.tables import sessions
 from services.accounts.tables import api_keys, audit_log, plan_in_force, teams, users
 from services.common.errors import conflict, invalid
+from services.common.grpc.roles import ADMIN
 from services.common.storage.database import writing_alone
 
 
@@ -43,6 +47,7 @@ class UserAdministration(SubjectAdministration[User]):
             teams.c.name.label("team"),
             plan_in_force.label("plan"),
             users.c.created_at_ms,
+            users.c.role,
         ).select_from(users.outerjoin(teams))
 
     def _from_row(self, row: Mapping[str, Any]) -> User:
@@ -53,6 +58,7 @@ class UserAdministration(SubjectAdministration[User]):
             team=row["team"] or "",
             plan=PLANS[row["plan"]],
             created_at_ms=row["created_at_ms"],
+            role=role_number(row["role"] or ""),
         )
 
     def _to_record(self, subject: User) -> Record:
@@ -107,20 +113,24 @@ class UserAdministration(SubjectAdministration[User]):
         team: str | None = None,
         plan: str | None = None,
         actor: Actor = COMMAND_LINE,
+        *,
+        role: str | None = None,
     ) -> User:
-        """Change the team of a user, and the plan of a user who is in no team afterwards.
+        """Change the team and the role of a user, and the plan of one who is in no team then.
 
         Args:
             user_id: id of the user.
             team: name of the new team, which must exist; "" for none; None for no change.
             plan: the user's new plan; None for no change.
             actor: author of the change.
+            role: one of `roles.ROLES`; "" for none; None for no change.
 
         Raises:
             GatewayError: not_found; invalid_request, when no change is given, a name is invalid,
-                there is no such team, or a plan is given for a user who has the plan of a team.
+                there is no such team, or a plan is given for a user who has the plan of a team;
+                conflict, as `check_another_administrator`.
         """
-        _check_changes(team, plan)
+        _check_changes(team, plan, role)
         async with writing_alone(self._engine) as connection:
             before = await self._find(connection, user_id)
             values: dict[str, object] = {}
@@ -133,7 +143,29 @@ class UserAdministration(SubjectAdministration[User]):
                         "plan: the user has the plan of the team; set the plan of the team instead",
                     )
                 values["plan"] = plan
+            if role is not None:
+                await self._prepare_role(connection, before, role, actor)
+                values["role"] = role or None
             return await self._change(connection, before, values, actor)
+
+    async def find(self, connection: AsyncConnection, user_id: str) -> User:
+        """Return a user, as `get`, in a transaction of the caller."""
+        return await self._find(connection, user_id)
+
+    async def assign(
+        self,
+        connection: AsyncConnection,
+        user_id: str,
+        values: Mapping[str, object],
+        actor: Actor,
+    ) -> User:
+        """Set columns of a user in a transaction of the caller, as one change of the audit log.
+
+        Raises:
+            GatewayError: not_found.
+        """
+        before = await self._find(connection, user_id)
+        return await self._change(connection, before, values, actor)
 
     async def set(
         self,
@@ -141,27 +173,34 @@ class UserAdministration(SubjectAdministration[User]):
         team: str | None = None,
         plan: str | None = None,
         actor: Actor = COMMAND_LINE,
+        *,
+        role: str | None = None,
     ) -> User:
-        """Move the user with that name to another team, or change the user's effective plan.
+        """Change the team, the effective plan or the role of the user with that name.
 
         Args:
             user: name of the user.
             team: name of the new team, created if necessary; "" for none; None for no change.
             plan: new plan of the user's team or, without a team, of the user; None for no change.
             actor: author of the change.
+            role: as in `update`.
 
         Raises:
             GatewayError: invalid_request, when a name is invalid, the user is unknown, or no change
                 is given.
         """
         check_name("user", user)
-        _check_changes(team, plan)
+        _check_changes(team, plan, role)
         async with writing_alone(self._engine) as connection:
             existing = await find_user(connection, user)
             if existing is None:
                 raise unknown_user(user)
             before = await self._find(connection, existing.id)
             await self._place(connection, existing, team, plan)
+            if role is not None:
+                await self._prepare_role(connection, before, role, actor)
+                change = update(users).where(users.c.id == existing.id).values(role=role or None)
+                await connection.execute(change)
             return await self._changed(connection, before, actor)
 
     async def delete(self, user_id: str, actor: Actor = COMMAND_LINE) -> DeletedUser:
@@ -170,10 +209,11 @@ class UserAdministration(SubjectAdministration[User]):
         Data that are stored under the user's id, usage records and the audit log remain.
 
         Raises:
-            GatewayError: not_found.
+            GatewayError: not_found; conflict, as `check_another_administrator`.
         """
         async with writing_alone(self._engine) as connection:
             before = await self._find(connection, user_id)
+            await self._check_removed(connection, before, actor)
             key_ids = await _delete_user(connection, user_id)
             await self._deleted(connection, before, actor, key_ids=[*key_ids])
             return DeletedUser(before, key_ids)
@@ -184,7 +224,7 @@ class UserAdministration(SubjectAdministration[User]):
         A user who was deleted before can still be erased, while the audit log knows of it.
 
         Raises:
-            GatewayError: not_found.
+            GatewayError: not_found; conflict, as `check_another_administrator`.
         """
         async with writing_alone(self._engine) as connection:
             erasure = await find_erasure(connection, user_id)
@@ -193,7 +233,9 @@ class UserAdministration(SubjectAdministration[User]):
             before: Record | None = None
             key_ids: Sequence[str] = ()
             if not await _was_deleted(connection, user_id):
-                before = self._to_record(await self._find(connection, user_id))
+                user = await self._find(connection, user_id)
+                await self._check_removed(connection, user, actor)
+                before = self._to_record(user)
                 key_ids = await _delete_user(connection, user_id)
             await begin_erasure(connection, user_id, self._clock.now_ms())
             if key_ids:
@@ -203,6 +245,26 @@ class UserAdministration(SubjectAdministration[User]):
             begun = await find_erasure(connection, user_id)
             assert begun is not None
             return begun
+
+    async def _prepare_role(
+        self, connection: AsyncConnection, before: User, role: str, actor: Actor
+    ) -> None:
+        """Check a change of a role, and withdraw what the user may no longer offer.
+
+        Raises:
+            GatewayError: conflict, as `check_another_administrator`.
+        """
+        if role != ADMIN:
+            await self._check_removed(connection, before, actor)
+        if role_number(role) < before.role:
+            await _withdraw_invitations(connection, before.id)
+
+    async def _check_removed(self, connection: AsyncConnection, user: User, actor: Actor) -> None:
+        """Raise an error if the last administrator would be removed."""
+        if user.role == ROLE_ADMIN:
+            await check_another_administrator(
+                *(connection, actor, self._clock.now_ms(), "user_id"), without_user=user.id
+            )
 
     async def _place(
         self, connection: AsyncConnection, user: KnownUser, team: str | None, plan: str | None
@@ -230,9 +292,18 @@ async def _delete_user(connection: AsyncConnection, user_id: str) -> Sequence[st
     await delete_end_user_limits(connection, user_id)
     of_keys = sessions.c.key_id.in_(select(api_keys.c.id).where(of_user))
     await connection.execute(delete(sessions).where(of_keys))
+    names_user = or_(invitations.c.created_by == user_id, invitations.c.accepted_user_id == user_id)
+    await connection.execute(delete(invitations).where(names_user))
     await connection.execute(delete(api_keys).where(of_user))
     await connection.execute(delete(users).where(users.c.id == user_id))
     return key_ids
+
+
+async def _withdraw_invitations(connection: AsyncConnection, user_id: str) -> None:
+    """Delete the invitations of a user that nobody has accepted."""
+    by_user = invitations.c.created_by == user_id
+    unaccepted = invitations.c.accepted_at_ms.is_(None)
+    await connection.execute(delete(invitations).where(by_user, unaccepted))
 
 
 async def _was_deleted(connection: AsyncConnection, user_id: str) -> bool:
@@ -242,9 +313,9 @@ async def _was_deleted(connection: AsyncConnection, user_id: str) -> bool:
     return await connection.scalar(query.limit(1)) is not None
 
 
-def _check_changes(team: str | None, plan: str | None) -> None:
-    if team is None and plan is None:
-        raise invalid("team", "team, plan: at least one is required")
+def _check_changes(team: str | None, plan: str | None, role: str | None) -> None:
+    if team is None and plan is None and role is None:
+        raise invalid("team", "team, plan, role: at least one is required")
     if team:
         check_name("team", team)
     if plan is not None:

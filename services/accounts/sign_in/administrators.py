@@ -46,6 +46,7 @@ class Administrators:
             key_name=owner.sign_in.user_name,
             scopes=scopes,
             sign_in=owner.sign_in,
+            role=owner.role,
         )
 
     async def by_key(self, admin_key: str) -> Caller:

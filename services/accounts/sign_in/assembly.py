@@ -8,6 +8,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from services.accounts.admin.authentication import AdminAuthenticator
 from services.accounts.development import redeem_sign_in_code
+from services.accounts.invitations.acceptance import InvitationAcceptance
 from services.accounts.repository import AccountRepository
 from services.accounts.sign_in.administrators import Administrators
 from services.accounts.sign_in.code_flow import CodeFlow
@@ -57,8 +58,13 @@ class SignIns:
             max_answer_bytes=MAX_ANSWER,
         )
         self._issuer = Issuer(oidc, clock, new_client)
-        self._people = People(database, clock, self._accounts, link_users=oidc.link_users)
+        self._people = People(
+            *(database, clock, self._accounts),
+            link_users=oidc.link_users,
+            default_role=oidc.default_role,
+        )
         self._tokens = IssuerTokens(oidc, self._issuer, self._people)
+        self._invitations = InvitationAcceptance(database, clock)
         self._secret = hmac.digest(secret, _PURPOSE, sha256)
 
     async def identify(self, token: str) -> Caller:
@@ -86,6 +92,7 @@ class SignIns:
             Administrators(admin_keys, identify),
             flow,
             self._people,
+            self._invitations,
             identify.forget,
             TrustedProxies(self._settings.server.trusted_proxies),
         )

@@ -31,6 +31,7 @@ class SignInAttempt(NamedTuple):
         verifier: proves that whoever exchanges the code began the attempt (RFC 7636).
         return_to: path of the console to which the browser returns.
         ends_at: when it can no longer be finished, in Unix seconds.
+        invitation_id: id of the invitation that the person accepts, or "".
     """
 
     state: str
@@ -38,6 +39,7 @@ class SignInAttempt(NamedTuple):
     verifier: str
     return_to: str
     ends_at: int
+    invitation_id: str = ""
 
     @property
     def challenge(self) -> str:

@@ -24,7 +24,8 @@ class Person:
         subject: the person's id at the issuer, which never changes.
         name: name of the user.
         team: name of the user's team; "" for none; None if the issuer does not decide it.
-        role: one of `roles.ROLES`.
+        role: one of `roles.ROLES`; "" if no claim names one.
+        email: the address that the issuer has verified, or "".
     """
 
     issuer: str
@@ -32,14 +33,14 @@ class Person:
     name: str
     team: str | None
     role: str
+    email: str = ""
 
 
 def person_of(claims: Mapping[str, Any], settings: Oidc) -> Person:
     """Return the person whom verified claims describe.
 
     Raises:
-        GatewayError: permission_denied, when a claim is missing or malformed, or the person has no
-            role.
+        GatewayError: permission_denied, when a claim is missing or malformed.
     """
     subject = claims.get("sub")
     if not isinstance(subject, str) or not 0 < len(subject) <= _MAX_SUBJECT:
@@ -52,7 +53,14 @@ def person_of(claims: Mapping[str, Any], settings: Oidc) -> Person:
         )
     if settings.user_claim == "email" and claims.get("email_verified") in (False, "false"):
         raise permission_denied("the issuer has not verified your email address")
-    return Person(settings.issuer, subject, name, _team(claims, settings), _role(claims, settings))
+    return Person(
+        settings.issuer,
+        subject,
+        name,
+        _team(claims, settings),
+        _role(claims, settings),
+        _email(claims),
+    )
 
 
 def _team(claims: Mapping[str, Any], settings: Oidc) -> str | None:
@@ -67,12 +75,14 @@ def _team(claims: Mapping[str, Any], settings: Oidc) -> str | None:
 def _role(claims: Mapping[str, Any], settings: Oidc) -> str:
     values = _values(_claim(claims, settings.role_claim)) if settings.role_claim else []
     roles = [settings.roles[value] for value in values if value in settings.roles]
-    role = max(roles, key=ROLES.index, default=settings.default_role)
-    if not role:
-        raise permission_denied(
-            "the issuer gives you no role in this gateway; an administrator of the issuer can"
-        )
-    return role
+    return max(roles, key=ROLES.index, default="")
+
+
+def _email(claims: Mapping[str, Any]) -> str:
+    """Return the address that the issuer has verified, or ""."""
+    email = claims.get("email")
+    is_verified = claims.get("email_verified") in (True, "true")
+    return email if is_verified and isinstance(email, str) else ""
 
 
 def _claim(claims: Mapping[str, Any], path: str) -> Any:

@@ -29,10 +29,17 @@ class BegunSignIn(NamedTuple):
 
 
 class SignedIn(NamedTuple):
-    """A person whom the issuer has signed in, and the path to which the browser returns."""
+    """A person whom the issuer has signed in.
+
+    Attributes:
+        person: the person.
+        return_to: path to which the browser returns.
+        invitation_id: id of the invitation that the person accepts, or "".
+    """
 
     person: Person
     return_to: str
+    invitation_id: str
 
 
 class CodeFlow:
@@ -62,8 +69,12 @@ class CodeFlow:
         self._random_text = random_text
         self._waiting = 0
 
-    async def begin(self, return_to: str) -> BegunSignIn:
+    async def begin(self, return_to: str, invitation_id: str = "") -> BegunSignIn:
         """Begin a sign-in; the browser returns to `return_to` if that is a path of the console.
+
+        Args:
+            return_to: the path.
+            invitation_id: id of the invitation that the person accepts, or "".
 
         Raises:
             GatewayError: unavailable, when the issuer does not answer.
@@ -71,7 +82,9 @@ class CodeFlow:
         metadata = await self._issuer.metadata()
         state, nonce, verifier = (self._random_text(_RANDOM_BYTES) for _ in range(3))
         ends_at = int(self._clock.now()) + LIFETIME_S
-        attempt = SignInAttempt(state, nonce, verifier, safe_return(return_to), ends_at)
+        attempt = SignInAttempt(
+            state, nonce, verifier, safe_return(return_to), ends_at, invitation_id
+        )
         query = urlencode(
             {
                 "response_type": "code",
@@ -117,7 +130,7 @@ class CodeFlow:
             claims = await self._claims(code, attempt)
         finally:
             self._waiting -= 1
-        return SignedIn(person_of(claims, self._oidc), attempt.return_to)
+        return SignedIn(person_of(claims, self._oidc), attempt.return_to, attempt.invitation_id)
 
     async def _claims(self, code: str, attempt: SignInAttempt) -> Mapping[str, Any]:
         """Return the verified claims for a code, with those of the issuer's userinfo endpoint."""
@@ -128,14 +141,16 @@ class CodeFlow:
             str(claims.get("nonce")).encode(), attempt.nonce.encode()
         ):
             raise invalid("code", "code: the issuer's token is of another sign-in")
-        if self._has_all(claims) or not access_token:
+        if self._has_all(claims, is_invited=attempt.invitation_id != "") or not access_token:
             return claims
         further = await self._issuer.userinfo(access_token)
         # Those of somebody else must not be taken (OpenID Connect Core 1.0, section 5.3.2).
         return {**further, **claims} if further.get("sub") == claims["sub"] else claims
 
-    def _has_all(self, claims: Mapping[str, Any]) -> bool:
-        """Return whether a token has every claim that the settings name."""
+    def _has_all(self, claims: Mapping[str, Any], *, is_invited: bool) -> bool:
+        """Return whether a token has every claim that the settings or an invitation name."""
+        if is_invited and not {"email", "email_verified"} <= claims.keys():
+            return False
         names = (self._oidc.user_claim, self._oidc.team_claim, self._oidc.role_claim)
         return all(name in claims or name.partition(".")[0] in claims for name in names if name)
 

@@ -39,4 +39,5 @@ class IssuerTokens:
         claims = await self._issuer.verify(token, self._settings.audiences)
         person = person_of(claims, self._settings)
         owner = await self._people.owner_of(person)
-        return replace(owner, sign_in=SignIn("", person.name, person.role))
+        role = self._people.role_of(person, owner.role)
+        return replace(owner, sign_in=SignIn("", person.name, role))

@@ -16,15 +16,13 @@ from services.accounts.admin.users import UserAdministration
 from services.accounts.membership import add_user, find_user
 from services.accounts.repository import AccountRepository
 from services.accounts.sign_in.claims import Person
-from services.accounts.tables import api_keys, teams, users
+from services.accounts.sign_in.roles import role_by_issuer
+from services.accounts.tables import SIGN_IN_PREFIX, api_keys, teams, users
 from services.common import ids
 from services.common.clock import Clock
 from services.common.errors import permission_denied
 from services.common.grpc.authentication import Caller
 from services.common.storage.database import reading_once, writing_alone
-
-# In place of the beginning of a key.
-_SHOWN = "(sign-in)"
 
 
 class KnownPerson(NamedTuple):
@@ -43,6 +41,7 @@ class People:
         clock: the clock.
         accounts: users and keys.
         link_users: whether people sign in as users of their name who were made otherwise.
+        default_role: role of people who have no other, or "".
         new_id: generates ids.
     """
 
@@ -53,28 +52,54 @@ class People:
         accounts: AccountRepository,
         *,
         link_users: bool,
+        default_role: str,
         new_id: ids.IdGenerator = ids.new_id,
     ) -> None:
         self._engine = engine
         self._clock = clock
         self._accounts = accounts
         self._link_users = link_users
+        self._default_role = default_role
         self._new_id = new_id
         self._users = UserAdministration(engine, clock, new_id=new_id)
 
-    async def owner_of(self, person: Person) -> Caller:
+    async def owner_of(self, person: Person, *, is_invited: bool = False) -> Caller:
         """Return the person as a caller; the user, the team and the record are made if necessary.
 
-        Raises:
-            GatewayError: permission_denied, when another user has the person's name;
-                invalid_api_key, when the record of the person's key is not valid.
-        """
-        return await self._accounts.identify_by_id(await self._key_of(person), is_valid=True)
+        Args:
+            person: the person.
+            is_invited: whether an invitation is about to give the person a role.
 
-    async def _key_of(self, person: Person) -> str:
+        Raises:
+            GatewayError: permission_denied, when another user has the person's name, or a new
+                person would have no role; invalid_api_key, when the record of the person's key is
+                not valid.
+        """
+        key_id = await self._key_of(person, is_invited=is_invited)
+        return await self._accounts.identify_by_id(key_id, is_valid=True)
+
+    def role_of(self, person: Person, account_role: str) -> str:
+        """Return the role of a person.
+
+        Args:
+            person: the person.
+            account_role: the role that is set for the person's user, or "".
+
+        Raises:
+            GatewayError: permission_denied, when the person has none.
+        """
+        role = role_by_issuer(person.role, account_role, self._default_role)
+        if not role:
+            raise permission_denied(
+                "you have no role in this gateway; an administrator of the issuer or of the "
+                "gateway can give you one"
+            )
+        return role
+
+    async def _key_of(self, person: Person, *, is_invited: bool) -> str:
         known = await self._find(person)
         if known is None:
-            return await self._add(person)
+            return await self._add(person, is_invited=is_invited)
         if person.team is not None and person.team != known.team:
             await self._users.set(known.user, team=person.team, actor=_actor(person))
         return known.key_id
@@ -89,13 +114,15 @@ class People:
             row = (await connection.execute(query)).one_or_none()
         return None if row is None else KnownPerson(row[0], row[1], row[2] or "")
 
-    async def _add(self, person: Person) -> str:
+    async def _add(self, person: Person, *, is_invited: bool) -> str:
         async with writing_alone(self._engine) as connection:
             mine = select(api_keys.c.id).where(api_keys.c.hash == _hash(person))
             if (key_id := await connection.scalar(mine)) is not None:
                 return str(key_id)  # another request of the person was faster
             existing = await find_user(connection, person.name)
             if existing is None:
+                if not is_invited:
+                    self.role_of(person, "")
                 user_id = await add_user(
                     *(connection, self._clock, self._new_id),
                     *(person.name, person.team or None, None),
@@ -113,7 +140,7 @@ class People:
                 insert(api_keys).values(
                     id=key_id,
                     hash=_hash(person),
-                    prefix=_SHOWN,
+                    prefix=SIGN_IN_PREFIX,
                     user_id=user_id,
                     name=name,
                     created_at_ms=self._clock.now_ms(),

@@ -9,22 +9,27 @@ from gateway.accounts.v1 import sessions_pb2, sessions_pb2_grpc
 from gateway.accounts.v1.sessions_pb2 import Role, Session
 from gateway.errors.v1 import errors_pb2
 from services.accounts.admin.audit import Actor
+from services.accounts.invitations.acceptance import InvitationAcceptance, IssuedName
 from services.accounts.sign_in.administrators import Administrators
 from services.accounts.sign_in.code_flow import CodeFlow
 from services.accounts.sign_in.people import People
-from services.accounts.sign_in.sessions import ConsoleSessionRepository, NewSession, ended
+from services.accounts.sign_in.sessions import (
+    KEY,
+    LINK,
+    OIDC,
+    ConsoleSessionRepository,
+    NewSession,
+    ended,
+)
 from services.common.client_address import TrustedProxies
 from services.common.errors import GatewayError, invalid, invalid_api_key, permission_denied
 from services.common.grpc.authentication import Caller, Identify, SignIn, caller
 from services.common.grpc.peers import caller_address
-from services.common.grpc.roles import ADMIN, USER
+from services.common.grpc.roles import ADMIN
 from services.common.key_format import is_key, malformed
 from services.common.process import logs
 
 SERVICE_NAME = "gateway.accounts.v1.SessionService"
-# How people sign in, as the table of sessions names it.
-LINK, KEY, OIDC = "link", "key", "oidc"
-
 # Returns the development key for a one-time code, or None.
 Redeem = Callable[[str], Awaitable[str | None]]
 
@@ -41,6 +46,7 @@ class SessionServicer(sessions_pb2_grpc.SessionServiceServicer):
         administrators: which calls of administration are open to a person.
         code_flow: signs people in at the issuer; None without one.
         people: the issuer's people.
+        invitations: accepts invitations.
         forget: invalidates the cached owner of the tokens of a subject.
         proxies: the proxies whose `x-forwarded-for` is believed.
     """
@@ -53,6 +59,7 @@ class SessionServicer(sessions_pb2_grpc.SessionServiceServicer):
         administrators: Administrators,
         code_flow: CodeFlow | None,
         people: People,
+        invitations: InvitationAcceptance,
         forget: Callable[[str, str], None],
         proxies: TrustedProxies,
     ) -> None:
@@ -62,6 +69,7 @@ class SessionServicer(sessions_pb2_grpc.SessionServiceServicer):
         self._administrators = administrators
         self._code_flow = code_flow
         self._people = people
+        self._invitations = invitations
         self._forget = forget
         self._proxies = proxies
 
@@ -81,21 +89,52 @@ class SessionServicer(sessions_pb2_grpc.SessionServiceServicer):
                 # Whoever reads the gateway's own files may do everything anyway.
                 role, method = ADMIN, LINK
             case "key":
-                key, role, method = request.key, USER, KEY
+                key, role, method = request.key, "", KEY
                 if not is_key(key):
                     raise invalid_api_key(malformed(key))
             case _:
                 raise invalid("code", "code, key: exactly one is required")
         owner = await self._identify(key)
         session = await self._begin(owner, role, method, context)
-        shown = await self._show(SignIn(session.id, "", role))
+        shown = await self._show(session.id)
         return sessions_pb2.CreateSessionResponse(token=session.token, session=shown)
+
+    async def ReadInvitation(
+        self, request: sessions_pb2.ReadInvitationRequest, context: Context
+    ) -> sessions_pb2.ReadInvitationResponse:
+        """Return what an invitation offers."""
+        invitation = await self._invitations.read(request.token)
+        return sessions_pb2.ReadInvitationResponse(
+            role=invitation.role,
+            user=invitation.user,
+            team=invitation.team,
+            invited_by=invitation.created_by_name,
+            expires_at_ms=invitation.expires_at_ms,
+        )
+
+    async def AcceptInvitation(
+        self, request: sessions_pb2.AcceptInvitationRequest, context: Context
+    ) -> sessions_pb2.AcceptInvitationResponse:
+        """Create the user of an invitation, and begin a session."""
+        if self._code_flow is not None:
+            raise permission_denied("people sign in at the issuer here; accept it by signing in")
+        created = await self._invitations.accept(
+            request.token, request.user, _invited(self._address(context))
+        )
+        owner = await self._identify(created.key)
+        session = await self._begin(owner, "", KEY, context)
+        return sessions_pb2.AcceptInvitationResponse(
+            token=session.token, session=await self._show(session.id), key=created.key
+        )
 
     async def BeginOidcSignIn(
         self, request: sessions_pb2.BeginOidcSignInRequest, context: Context
     ) -> sessions_pb2.BeginOidcSignInResponse:
         """Return the address at which the issuer signs a person in."""
-        begun = await self._flow().begin(request.return_to)
+        flow, invitation_id = self._flow(), ""
+        if request.invitation:
+            invitation_id = (await self._invitations.read(request.invitation)).id
+        begun = await flow.begin(request.return_to, invitation_id)
         return sessions_pb2.BeginOidcSignInResponse(
             authorization_url=begun.authorization_url, attempt=begun.attempt
         )
@@ -107,8 +146,22 @@ class SessionServicer(sessions_pb2_grpc.SessionServiceServicer):
         signed_in = await self._flow().finish(
             request.attempt, request.state, request.code, request.issuer
         )
-        owner = await self._people.owner_of(signed_in.person)
-        session = await self._begin(owner, signed_in.person.role, OIDC, context)
+        person, invitation_id = signed_in.person, signed_in.invitation_id
+        issued = IssuedName(person.name, person.email, person.team is not None)
+        if invitation_id:
+            await self._invitations.check(invitation_id, issued)
+        owner = await self._people.owner_of(person, is_invited=invitation_id != "")
+        account_role = owner.role
+        if invitation_id:
+            account_role = await self._invitations.bind(
+                invitation_id,
+                issued,
+                owner.user_id,
+                _invited(self._address(context), person.name),
+            )
+            self._forget("user", owner.user_id)
+        self._people.role_of(person, account_role)
+        session = await self._begin(owner, person.role, OIDC, context)
         return sessions_pb2.FinishOidcSignInResponse(
             token=session.token, return_to=signed_in.return_to
         )
@@ -117,7 +170,10 @@ class SessionServicer(sessions_pb2_grpc.SessionServiceServicer):
         self, request: sessions_pb2.GetSessionRequest, context: Context
     ) -> sessions_pb2.GetSessionResponse:
         """Return who is signed in."""
-        return sessions_pb2.GetSessionResponse(session=await self._show(_sign_in()))
+        sign_in = _sign_in()
+        return sessions_pb2.GetSessionResponse(
+            session=await self._show(sign_in.session_id, sign_in.admin_key_id)
+        )
 
     async def UnlockAdministration(
         self, request: sessions_pb2.UnlockAdministrationRequest, context: Context
@@ -131,9 +187,8 @@ class SessionServicer(sessions_pb2_grpc.SessionServiceServicer):
             sign_in.session_id, administrator.key_id, self._actor(caller.get(), context)
         )
         self._forget("session", sign_in.session_id)
-        unlocked = SignIn(sign_in.session_id, "", sign_in.role, administrator.key_id)
         return sessions_pb2.UnlockAdministrationResponse(
-            token=token, session=await self._show(unlocked)
+            token=token, session=await self._show(sign_in.session_id, administrator.key_id)
         )
 
     async def EndSession(
@@ -156,8 +211,9 @@ class SessionServicer(sessions_pb2_grpc.SessionServiceServicer):
         actor = self._actor(owner, context)
         return await self._sessions.create(owner.key_id, role, method, actor)
 
-    async def _show(self, sign_in: SignIn) -> Session:
-        stored = await self._sessions.get(sign_in.session_id)
+    async def _show(self, session_id: str, admin_key_id: str = "") -> Session:
+        stored = await self._sessions.get(session_id)
+        sign_in = SignIn(session_id, stored.user, stored.role, admin_key_id)
         return Session(
             user_id=stored.user_id,
             user=stored.user,
@@ -169,9 +225,15 @@ class SessionServicer(sessions_pb2_grpc.SessionServiceServicer):
         )
 
     def _actor(self, owner: Caller, context: Context) -> Actor:
-        return Actor(
-            owner.user_id, logs.request_id.get(), "", caller_address(context, self._proxies)
-        )
+        return Actor(owner.user_id, logs.request_id.get(), "", self._address(context))
+
+    def _address(self, context: Context) -> str:
+        return caller_address(context, self._proxies)
+
+
+def _invited(address: str, name: str = "") -> Actor:
+    """Return the author of what an invitation changes."""
+    return Actor("invitation", logs.request_id.get(), name, address)
 
 
 def _sign_in() -> SignIn:

@@ -17,6 +17,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from services.accounts.admin.audit import Actor, Subject, record
 from services.accounts.repository import AccountRepository
+from services.accounts.sign_in.roles import role_by_issuer, role_by_key
 from services.accounts.sign_in.tables import sessions
 from services.accounts.tables import api_keys, teams, users
 from services.common import ids
@@ -34,6 +35,8 @@ _REMOVED_AT_ONCE = 100
 # The time of the last request is written when this part of the idle time has passed.
 _TOUCHED_PART = 1 / 20
 _RANDOM_BYTES = 32
+# How people sign in, as the table names it.
+LINK, KEY, OIDC = "link", "key", "oidc"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +98,7 @@ class ConsoleSessionRepository:
         self._accounts = AccountRepository(engine, clock)
         self._idle_ms = int(1000 * settings.session_idle_s)
         self._ttl_ms = int(1000 * settings.session_ttl_s)
+        self._default_role = settings.oidc.default_role
         self._random_bytes = random_bytes
         self._new_id = new_id
 
@@ -103,7 +107,7 @@ class ConsoleSessionRepository:
 
         Args:
             key_id: id of the valid key to which it belongs.
-            role: one of `roles.ROLES`.
+            role: one of `roles.ROLES`, which stays; "" if that of the user counts.
             method: how the person signed in: link, key or oidc.
             actor: the person, for the audit log.
         """
@@ -116,7 +120,7 @@ class ConsoleSessionRepository:
                     id=session.id,
                     hash=_hash(session.token),
                     key_id=key_id,
-                    role=role,
+                    role=role or None,
                     method=method,
                     created_at_ms=now_ms,
                     used_at_ms=now_ms,
@@ -140,6 +144,7 @@ class ConsoleSessionRepository:
             sessions.c.role,
             sessions.c.admin_key_id,
             sessions.c.used_at_ms,
+            sessions.c.method,
             users.c.name,
         ).select_from(sessions.join(api_keys).join(users))
         query = query.where(
@@ -152,9 +157,10 @@ class ConsoleSessionRepository:
         if row is None:
             raise ended()
         owner = await self._accounts.identify_by_id(row.key_id, is_valid=True)
+        role = row.role or self._role(row.method, owner.role, is_for_sign_in=owner.is_for_sign_in)
         if now_ms - row.used_at_ms > self._idle_ms * _TOUCHED_PART:
             await self._touch(row, now_ms)
-        return replace(owner, sign_in=SignIn(row.id, row.name, row.role, row.admin_key_id))
+        return replace(owner, sign_in=SignIn(row.id, row.name, role, row.admin_key_id))
 
     async def get(self, session_id: str) -> StoredSession:
         """Return a session.
@@ -170,6 +176,8 @@ class ConsoleSessionRepository:
                 sessions.c.role,
                 sessions.c.method,
                 sessions.c.ends_at_ms,
+                users.c.role.label("account_role"),
+                api_keys.c.for_sign_in,
             )
             .select_from(sessions.join(api_keys).join(users).outerjoin(teams))
             .where(sessions.c.id == session_id)
@@ -178,7 +186,23 @@ class ConsoleSessionRepository:
             row = (await connection.execute(query)).one_or_none()
         if row is None:
             raise ended()
-        return StoredSession(row.id, row.name, row.team or "", row.role, row.method, row.ends_at_ms)
+        role = row.role or self._role(
+            row.method, row.account_role or "", is_for_sign_in=row.for_sign_in
+        )
+        return StoredSession(row.id, row.name, row.team or "", role, row.method, row.ends_at_ms)
+
+    def _role(self, method: str, account_role: str, *, is_for_sign_in: bool) -> str:
+        """Return the role of a session that has that of its user.
+
+        Raises:
+            GatewayError: invalid_api_key, when the user has no role any more.
+        """
+        if method != OIDC:
+            return role_by_key(account_role, is_for_sign_in=is_for_sign_in)
+        role = role_by_issuer("", account_role, self._default_role)
+        if not role:
+            raise ended()
+        return role
 
     async def unlock(self, session_id: str, admin_key_id: str, actor: Actor) -> str:
         """Open to a session what an admin key opens; return its new token.

@@ -2,7 +2,7 @@
 
 from sqlalchemy import BigInteger, CheckConstraint, Column, ForeignKey, LargeBinary, String, Table
 
-from services.common.grpc.roles import ROLES
+from services.accounts.tables import IS_ROLE
 from services.common.storage.database import metadata
 
 sessions = Table(
@@ -12,12 +12,8 @@ sessions = Table(
     # SHA-256 of the token.
     Column("hash", LargeBinary(32), nullable=False, unique=True),
     Column("key_id", String(64), ForeignKey("api_keys.id"), nullable=False, index=True),
-    Column(
-        "role",
-        String(16),
-        CheckConstraint(f"role IN ({', '.join(map(repr, ROLES))})", name="role"),
-        nullable=False,
-    ),
+    # The role by the way of the sign-in, which nobody changes; NULL if that of the user counts.
+    Column("role", String(16), CheckConstraint(IS_ROLE, name="role")),
     # How the person signed in: link, key or oidc.
     Column("method", String(16), nullable=False),
     # The admin key that unlocked administration, or "".

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from gateway.errors.v1 import errors_pb2
 from services.common.errors import GatewayError, permission_denied
+from services.common.grpc.roles import ADMIN
 
 READ = "read"
 USERS = "users"
@@ -12,7 +13,7 @@ MONEY = "money"
 ALL = "all"
 SCOPES = (READ, USERS, MONEY, ALL)
 EVERYTHING = frozenset((ALL,))
-# Of administrators of a team: the keys and users of the team. Admin keys cannot have it.
+# Of administrators of a team: its keys, users and invitations. Admin keys cannot have it.
 TEAM = "team"
 OF_TEAM = frozenset((TEAM,))
 
@@ -33,6 +34,8 @@ _CHANGING = {
     "CreateTeam": USERS,
     "UpdateTeam": USERS,
     "DeleteTeam": USERS,
+    "CreateInvitation": USERS,
+    "RevokeInvitation": USERS,
     "SetLimits": MONEY,
     "ClearLimits": MONEY,
     "ResetBudget": MONEY,
@@ -45,8 +48,26 @@ _OF_TEAM = frozenset(
     {
         *("ListKeys", "GetKey", "CreateKey", "UpdateKey", "RevokeKey", "RotateKey"),
         *("ListUsers", "GetUser", "GetTeam"),
+        *("ListInvitations", "CreateInvitation", "RevokeInvitation"),
     }
 )
+
+
+def check_grant(scopes: Iterable[str], role: str) -> None:
+    """Raise an error unless an administrator may give a role, or change what has it.
+
+    Args:
+        scopes: the scopes of the administrator.
+        role: one of `roles.ROLES`, or "".
+
+    Raises:
+        GatewayError: permission_denied.
+    """
+    if role == ADMIN and ALL not in scopes:
+        raise permission_denied(
+            "the role admin is above yours: only administrators with the scope 'all' may give or "
+            "change it"
+        )
 
 
 def check_scope(scopes: Iterable[str], method: str) -> None:
@@ -67,7 +88,8 @@ def check_scope(scopes: Iterable[str], method: str) -> None:
         if name in _OF_TEAM:
             return
         raise permission_denied(
-            "your role is team_admin, which permits the keys and users of your team alone"
+            "your role is team_admin, which permits the keys, users and invitations of your team "
+            "alone"
         )
     raise GatewayError(
         errors_pb2.REASON_PERMISSION_DENIED,

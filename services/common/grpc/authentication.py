@@ -65,6 +65,8 @@ class Caller:
         key_name: name of an administrator's key, or "".
         scopes: what an administrator's key permits.
         sign_in: how a person without an API key has signed in; None of callers with a key.
+        role: the role that is set for the user, or "".
+        is_for_sign_in: whether a sign-in with the key has that role.
     """
 
     user_id: str
@@ -75,6 +77,8 @@ class Caller:
     key_name: str = field(default="", compare=False)
     scopes: frozenset[str] = field(default=frozenset(), compare=False)
     sign_in: SignIn | None = field(default=None, compare=False)
+    role: str = field(default="", compare=False)
+    is_for_sign_in: bool = field(default=False, compare=False)
 
     @property
     def session_id(self) -> str:

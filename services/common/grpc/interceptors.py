@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import grpc
 
-from gateway.accounts.v1 import admin_pb2, stored_providers_pb2
+from gateway.accounts.v1 import admin_pb2, invitations_pb2, stored_providers_pb2
 from gateway.inference.v1 import providers_pb2
 from services.common import errors
 from services.common.grpc.admin_scopes import check_scope
@@ -49,7 +49,10 @@ _GRPC_SERVICES = ("/grpc.health.v1.Health/", "/grpc.reflection.")
 # The credential of these methods is in their request messages.
 SIGN_IN_METHODS = tuple(
     f"/gateway.accounts.v1.SessionService/{name}"
-    for name in ("CreateSession", "BeginOidcSignIn", "FinishOidcSignIn")
+    for name in (
+        *("CreateSession", "BeginOidcSignIn", "FinishOidcSignIn"),
+        *("ReadInvitation", "AcceptInvitation"),
+    )
 )
 # Returns one of two shares of a key, which alone reveals nothing.
 _GET_KEY_SHARE = "/gateway.files.v1.FileStoreService/GetUploadKeyShare"
@@ -60,6 +63,7 @@ UNAUTHENTICATED_METHODS = (*_GRPC_SERVICES, *SIGN_IN_METHODS, _GET_KEY_SHARE)
 # All methods of these services need an admin key.
 _ADMIN_SERVICES = (
     admin_pb2.DESCRIPTOR.services_by_name["AdminService"],
+    invitations_pb2.DESCRIPTOR.services_by_name["InvitationService"],
     stored_providers_pb2.DESCRIPTOR.services_by_name["StoredProviderService"],
     providers_pb2.DESCRIPTOR.services_by_name["ProviderAdminService"],
 )
@@ -149,6 +153,8 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
                 identified = await self._identify(key)
                 if identified.sign_in is not None:
                     check_role(identified.sign_in.role, method)
+                elif identified.role:
+                    check_role(identified.role, method)
                 caller.set(identified)
                 caller_key.set(key)
                 user_of_task.set(identified.user_id)

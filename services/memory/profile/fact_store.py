@@ -80,7 +80,10 @@ class FactStore:
 
         rows, cited = await read(self._engine, rows_and_sources)
         current = [
-            Fact(row.topic, row.sub_topic, row.value, tuple(cited[row.id]), row.updated_at_ms)
+            Fact(
+                *(row.topic, row.sub_topic, row.value, tuple(cited[row.id])),
+                *(row.updated_at_ms, row.id),
+            )
             for row in rows
         ]
         return sorted(current, key=lambda fact: (fact.topic, fact.sub_topic))
@@ -116,6 +119,41 @@ class FactStore:
             await _cite(connection, fact_id, said_in or _NO_MEMORY, said_at_ms)
         await _update_supersession(connection, list(newest))
 
+    async def correct(
+        self, connection: AsyncConnection, owner_id: str, fact_id: str, value: str, now_ms: int
+    ) -> str:
+        """Make a value that of a current fact, as if the user said it now outside of any memory.
+
+        Return the id of the current fact with its topic, or "" if the user has no such fact.
+        """
+        await lock_owner(connection, owner_id)
+        key = await _current_key(connection, owner_id, fact_id)
+        if key is None:
+            return ""
+        _, topic, sub_topic = key
+        fact = ExtractedFact(topic, sub_topic, value)
+        await self.put(connection, owner_id, [fact], None, now_ms)
+        current = and_(
+            *(facts.c.owner_id == owner_id, facts.c.topic == topic),
+            *(facts.c.sub_topic == sub_topic, facts.c.superseded_by.is_(None)),
+        )
+        # A value that restates the one before, in other letters, is written as it is now.
+        await connection.execute(update(facts).where(current).values(value=value))
+        return str(await connection.scalar(select(facts.c.id).where(current)))
+
+    async def remove(self, connection: AsyncConnection, owner_id: str, fact_id: str) -> bool:
+        """Delete a current fact with those that it superseded; return whether there was one."""
+        await lock_owner(connection, owner_id)
+        key = await _current_key(connection, owner_id, fact_id)
+        if key is None:
+            return False
+        versions = [version.id for version in (await _versions(connection, [key]))[key]]
+        for batch in _batches(versions):
+            await connection.execute(delete(sources).where(sources.c.fact_id.in_(batch)))
+            # Facts refer to others of their topic.
+            await connection.execute(delete(facts).where(facts.c.id.in_(batch)))
+        return True
+
     async def withdraw_from(
         self, connection: AsyncConnection, entity_id: str, first_turn: int
     ) -> None:
@@ -150,6 +188,16 @@ class FactStore:
         await connection.execute(delete(sources).where(sources.c.fact_id.in_(fact_ids)))
         await connection.execute(delete(facts).where(facts.c.id.in_(fact_ids)))
         return len(fact_ids)
+
+
+async def _current_key(connection: AsyncConnection, owner_id: str, fact_id: str) -> _Key | None:
+    """Return the key of a current fact of a user, or None."""
+    query = select(facts.c.topic, facts.c.sub_topic).where(
+        *(facts.c.id == fact_id, facts.c.owner_id == owner_id),
+        facts.c.superseded_by.is_(None),
+    )
+    row = (await connection.execute(query)).one_or_none()
+    return None if row is None else (owner_id, row.topic, row.sub_topic)
 
 
 async def _sources_of(

@@ -45,6 +45,7 @@ class Fact:
         sources: the turns in which it was said, the oldest first; empty for a fact that was said
             outside of any memory.
         updated_at_ms: Unix milliseconds when it was last said.
+        id: its id, or "".
     """
 
     topic: str
@@ -52,6 +53,7 @@ class Fact:
     value: str
     sources: tuple[FactSource, ...]
     updated_at_ms: int
+    id: str = ""
 
 
 def profile_text(facts: Iterable[Fact]) -> str:

@@ -2,14 +2,21 @@
 
 import re
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
+from facade.dialects.admin.bodies import RoleName as WireRole
+from facade.dialects.memory.requests import MAX_VALUE as WIRE_VALUE
 from services.accounts.admin.admin_keys import hash_admin_key
 from services.commands.admin import Scope
+from services.commands.invitations import RoleName
+from services.commands.users import RoleOption
 from services.common.grpc.admin_scopes import SCOPES
 from services.common.grpc.authentication import is_admin_key
+from services.common.grpc.roles import ROLES
 from services.common.key_format import is_key
+from services.memory.profile.facts import MAX_VALUE
 from tests.services.test_cli import Command
 
 
@@ -234,3 +241,23 @@ def test_changes_by_command_are_in_the_audit_log(gateway: Command) -> None:
     first = rows[-1][5]
     of_key = table(gateway(f"audit list --subject {first} --limit 2")[0])
     assert [(row[4], row[5]) for row in of_key] == [("key.revoke", first), ("key.rotate", first)]
+
+
+def test_roles_and_bounds_are_the_same_everywhere() -> None:
+    assert tuple(RoleName) == get_args(WireRole) == ROLES
+    assert tuple(RoleOption) == (*ROLES, "none")
+    assert WIRE_VALUE == MAX_VALUE
+
+
+def test_people_are_invited_and_have_roles(gateway: Command) -> None:
+    [link] = gateway("invitations create --role viewer --user ada --team lab")[0].split()
+    assert link.startswith("/console#invitation=gwinvite-")
+    (invitation,) = table(gateway("invitations list")[0])
+    assert invitation[1:6] == ["viewer", "ada", "lab", "open", "command line"]
+    gateway(f"invitations revoke {invitation[0]}")
+    assert table(gateway("invitations list")[0]) == []
+    gateway("users create grace")
+    gateway("users set --user grace --role admin")
+    assert "admin" in table(gateway("users list")[0])[-1]
+    gateway("users set --user grace --role none")
+    assert "admin" not in table(gateway("users list")[0])[-1]

@@ -1,4 +1,4 @@
-// The user's chats: what the sidebar, the list and the playground share.
+// The user's chats: what the sidebar, the list and the chat share.
 //
 // A chat is one conversation of the API, or several: each branch is a conversation of its own, which
 // any client can read and continue, and names in its metadata what it belongs to.
@@ -32,7 +32,7 @@ export const latestChats = computed(() => {
     return isFirst;
   });
 });
-/** Id of the conversation that the playground of this tab shows; "" before it is stored. */
+/** Id of the conversation that the chat of this tab shows; "" before it is stored. */
 export const currentChat = signal(sessionStorage.getItem(CURRENT) ?? "");
 /** Id of the conversation with which that chat began. */
 export const currentRoot = signal("");
@@ -104,7 +104,7 @@ export function titleOf({ metadata }: Conversation): string {
   return metadata["title"] || "Untitled";
 }
 
-/** Return the address at which the playground shows a chat. */
+/** Return the address at which the chat shows a chat. */
 export function addressOf(id: string): string {
   return `/console?${new URLSearchParams({ chat: id })}`;
 }

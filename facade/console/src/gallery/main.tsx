@@ -89,7 +89,7 @@ function Gallery() {
         </p>
         <Failure error={new ApiError("model: there is no model 'fats'", 404, "model_not_found", "model", "req_1")} />
         <Empty title="No requests yet">
-          <p>Send one in the playground; it appears here some seconds later.</p>
+          <p>Send one in the chat; it appears here some seconds later.</p>
         </Empty>
       </section>
       <section aria-label="Figures">

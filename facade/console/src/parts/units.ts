@@ -3,6 +3,7 @@
 const whole = new Intl.NumberFormat();
 const tenths = new Intl.NumberFormat(undefined, { maximumFractionDigits: 1 });
 const short = new Intl.NumberFormat(undefined, { notation: "compact", maximumFractionDigits: 1 });
+const twoDigits = new Intl.NumberFormat(undefined, { minimumFractionDigits: 2, maximumFractionDigits: 2 });
 const percents = new Intl.NumberFormat(undefined, { style: "percent", maximumFractionDigits: 1 });
 
 /** Return a time span, such as "412 ms", "1.2 s", "10 s" or "2 min 5 s". */
@@ -25,6 +26,11 @@ export function count(value: number): string {
 /** Return an exact whole number. */
 export function exact(value: number): string {
   return whole.format(value);
+}
+
+/** Return a number with two digits of its fraction. */
+export function hundredths(value: number): string {
+  return twoDigits.format(value);
 }
 
 /** Return a part of a whole, 0 to 1. */

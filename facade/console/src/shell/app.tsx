@@ -1,15 +1,17 @@
 import { ErrorBoundary, LocationProvider, Route, Router, lazy } from "preact-iso";
 
 import { useTitle } from "../parts/title";
+import { words } from "../words";
 import { BottomBar } from "./bottom_bar";
 import { KeyHelp, useKeys } from "./keys";
 import { Palette } from "./palette";
-import { userId } from "./session";
+import { InvitationPage } from "./invitation";
+import { invitation, userId } from "./session";
 import { Setup } from "./setup";
 import { Sidebar, useSidebarData } from "./sidebar";
 import { SignIn, SignInAgain, SignedIn as SignedInNote } from "./sign_in";
 
-const Playground = lazy(() => import("../pages/playground/page"));
+const Chat = lazy(() => import("../pages/playground/page"));
 const Chats = lazy(() => import("../pages/chats/page"));
 const Files = lazy(() => import("../pages/files/page"));
 const Memory = lazy(() => import("../pages/memory/page"));
@@ -20,12 +22,19 @@ const People = lazy(() => import("../pages/people/page"));
 const Providers = lazy(() => import("../pages/providers/page"));
 
 export function App() {
+  if (invitation.value !== "") return <InvitationPage />;
   if (userId.value === "") return <SignIn />;
   if (location.pathname === "/console/signed-in") return <SignedInNote />;
   return <SignedIn key={userId.value} />;
 }
 
+// Addresses that people may try for the page of the chat, which is the first one.
+const CHAT_ADDRESSES: readonly string[] = ["/console/chat", "/console/playground"];
+
 function SignedIn() {
+  if (CHAT_ADDRESSES.includes(location.pathname)) {
+    history.replaceState(history.state, "", `/console${location.search}`);
+  }
   useSidebarData();
   useKeys();
   return (
@@ -38,7 +47,7 @@ function SignedIn() {
         <ErrorBoundary>
           <Setup />
           <Router>
-            <Route path="/console" component={Playground} />
+            <Route path="/console" component={Chat} />
             <Route path="/console/chats" component={Chats} />
             <Route path="/console/files" component={Files} />
             <Route path="/console/memory" component={Memory} />
@@ -65,7 +74,7 @@ function NotFound() {
     <>
       <h1>There is no such page</h1>
       <p>
-        <a href="/console">Go to the playground</a>
+        <a href="/console">{words.memory.toChat}</a>
       </p>
     </>
   );

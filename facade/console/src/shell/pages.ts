@@ -9,7 +9,7 @@ export interface PageLink {
 }
 
 const PAGES: readonly PageLink[] = [
-  { path: "/console", name: "Playground", icon: "chat" },
+  { path: "/console", name: "Chat", icon: "chat" },
   { path: "/console/chats", name: "Chats", icon: "history" },
   { path: "/console/documents", name: "Documents", icon: "document" },
   { path: "/console/files", name: "Files", icon: "file" },

@@ -26,6 +26,7 @@ interface State {
 const PATH = "/console/session";
 // The user whose drafts this tab keeps.
 const USER = "gateway.user";
+const INVITATION = "gateway.invitation";
 
 /** The session; undefined before the sign-in. */
 export const session = signal<Session | undefined>(undefined);
@@ -45,6 +46,8 @@ export const mayAdministerAll = computed(
 );
 /** What the issuer is called with which people sign in; "" without one. */
 export const issuerName = signal("");
+/** The token of the invitation whose page is shown; "" for none. It survives a reload of the tab. */
+export const invitation = signal("");
 /** Why the sign-in page is shown, such as a link that has been used; "" for no reason. */
 export const signInProblem = signal("");
 
@@ -75,6 +78,7 @@ export function sessionHeaders(): Record<string, string> {
 
 /** Load the session of this browser, after a sign-in by the link in the address. */
 export async function loadSession(): Promise<void> {
+  invitation.value = sessionStorage.getItem(INVITATION) ?? "";
   window.addEventListener("hashchange", () => void signInFromLink());
   if (!(await signInFromLink())) await refresh();
   // The issuer may just have signed in by this tab what others wait for.
@@ -124,12 +128,34 @@ export async function unlock(key: string): Promise<Response> {
   return post(`${PATH}/unlock`, { key });
 }
 
-async function post(path: string, body: object): Promise<Response> {
-  const response = await fetch(path, {
+/** Accept the invitation whose page is shown; the answer has the key of the new user. */
+export async function acceptInvitation(user: string): Promise<Response> {
+  const token = invitation.value;
+  return post("/console/invitation/accept", user === "" ? { token } : { token, user });
+}
+
+/** Leave the page of an invitation, which stays open to who has its link. */
+export function closeInvitation(): void {
+  releaseInvitation();
+  invitation.value = "";
+}
+
+/** Have the page of the invitation end with the document: the browser goes to the issuer. */
+export function releaseInvitation(): void {
+  sessionStorage.removeItem(INVITATION);
+}
+
+/** Send JSON to an address of the sign-in. */
+export function postJson(path: string, body: object): Promise<Response> {
+  return fetch(path, {
     method: "POST",
     headers: { "content-type": "application/json", ...sessionHeaders() },
     body: JSON.stringify(body),
   });
+}
+
+async function post(path: string, body: object): Promise<Response> {
+  const response = await postJson(path, body);
   if (response.ok) {
     apply((await response.clone().json()) as State);
     tabs.postMessage("changed");
@@ -195,9 +221,16 @@ async function signInFromLink(): Promise<boolean> {
   const fragment = new URLSearchParams(location.hash.slice(1));
   const code = fragment.get("code");
   const failure = fragment.get("sign-in");
-  if (code === null && failure === null) return false;
+  const invited = fragment.get("invitation");
+  if (code === null && failure === null && invited === null) return false;
   history.replaceState(history.state, "", location.pathname + location.search);
+  if (invited !== null) {
+    sessionStorage.setItem(INVITATION, invited);
+    invitation.value = invited;
+    return false;
+  }
   if (code === null) {
+    closeInvitation();
     await refresh();
     if (userId.value === "") signInProblem.value = FAILURES[failure!] ?? FAILURES["failed"]!;
     return true;

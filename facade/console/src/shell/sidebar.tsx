@@ -51,14 +51,14 @@ export function SidebarContent() {
           ))}
         </ul>
       </nav>
-      <RecentChats isPlayground={path === "/console"} />
+      <RecentChats isChat={path === "/console"} />
       <RecentDocuments />
       <Foot />
     </div>
   );
 }
 
-function RecentChats({ isPlayground }: { isPlayground: boolean }) {
+function RecentChats({ isChat }: { isChat: boolean }) {
   const recent = latestChats.value?.slice(0, RECENT_CHATS) ?? [];
   return (
     <section class="recent" aria-label="Recent chats">
@@ -74,7 +74,7 @@ function RecentChats({ isPlayground }: { isPlayground: boolean }) {
             <a
               href={addressOf(chat.id)}
               title={titleOf(chat)}
-              aria-current={isPlayground && currentRoot.value === rootOf(chat) ? "true" : undefined}
+              aria-current={isChat && currentRoot.value === rootOf(chat) ? "true" : undefined}
             >
               <span>{titleOf(chat)}</span>
             </a>

@@ -11,6 +11,7 @@ not answer, since every process caches the owners of keys.
 from collections import abc as _abc
 from gateway.accounts.v1 import accounts_pb2 as _accounts_pb2
 from gateway.accounts.v1 import limits_pb2 as _limits_pb2
+from gateway.accounts.v1 import sessions_pb2 as _sessions_pb2
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
@@ -129,6 +130,7 @@ class ApiKey(_message.Message):
     DISABLED_FIELD_NUMBER: _builtins.int
     REPLACES_FIELD_NUMBER: _builtins.int
     STATE_FIELD_NUMBER: _builtins.int
+    FOR_SIGN_IN_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """Required. `key_` and a ULID."""
     prefix: _builtins.str
@@ -157,6 +159,10 @@ class ApiKey(_message.Message):
     """Optional. Id of the key that this key replaced."""
     state: Global___KeyState.ValueType
     """Required. The current state."""
+    for_sign_in: _builtins.bool
+    """Whether a sign-in with the key has the role of its user; with another key it is at most `user`.
+    Invitations make such keys, and rotation keeps it.
+    """
     def __init__(
         self,
         *,
@@ -174,10 +180,11 @@ class ApiKey(_message.Message):
         disabled: _builtins.bool = ...,
         replaces: _builtins.str = ...,
         state: Global___KeyState.ValueType = ...,
+        for_sign_in: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_expires_at_ms", b"_expires_at_ms", "_revoked_at_ms", b"_revoked_at_ms", "expires_at_ms", b"expires_at_ms", "revoked_at_ms", b"revoked_at_ms"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_expires_at_ms", b"_expires_at_ms", "_revoked_at_ms", b"_revoked_at_ms", "created_at_ms", b"created_at_ms", "disabled", b"disabled", "expires_at_ms", b"expires_at_ms", "id", b"id", "name", b"name", "plan", b"plan", "prefix", b"prefix", "replaces", b"replaces", "revoked_at_ms", b"revoked_at_ms", "state", b"state", "team", b"team", "team_id", b"team_id", "user", b"user", "user_id", b"user_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_expires_at_ms", b"_expires_at_ms", "_revoked_at_ms", b"_revoked_at_ms", "created_at_ms", b"created_at_ms", "disabled", b"disabled", "expires_at_ms", b"expires_at_ms", "for_sign_in", b"for_sign_in", "id", b"id", "name", b"name", "plan", b"plan", "prefix", b"prefix", "replaces", b"replaces", "revoked_at_ms", b"revoked_at_ms", "state", b"state", "team", b"team", "team_id", b"team_id", "user", b"user", "user_id", b"user_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__expires_at_ms: _TypeAlias = _typing.Literal["expires_at_ms"]  # noqa: Y015
     _WhichOneofArgType__expires_at_ms: _TypeAlias = _typing.Literal["_expires_at_ms", b"_expires_at_ms"]  # noqa: Y015
@@ -566,6 +573,7 @@ class User(_message.Message):
     TEAM_FIELD_NUMBER: _builtins.int
     PLAN_FIELD_NUMBER: _builtins.int
     CREATED_AT_MS_FIELD_NUMBER: _builtins.int
+    ROLE_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """Required. `user_` and a ULID."""
     name: _builtins.str
@@ -578,6 +586,10 @@ class User(_message.Message):
     """Required. The team's plan if there is a team, else the user's."""
     created_at_ms: _builtins.int
     """Required. Creation time in Unix milliseconds."""
+    role: _sessions_pb2.Role.ValueType
+    """Optional. The role that an administrator or an invitation has set; unspecified if none has. The
+    role that an issuer's claims name counts before it.
+    """
     def __init__(
         self,
         *,
@@ -587,10 +599,11 @@ class User(_message.Message):
         team: _builtins.str = ...,
         plan: _accounts_pb2.Plan.ValueType = ...,
         created_at_ms: _builtins.int = ...,
+        role: _sessions_pb2.Role.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["created_at_ms", b"created_at_ms", "id", b"id", "name", b"name", "plan", b"plan", "team", b"team", "team_id", b"team_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["created_at_ms", b"created_at_ms", "id", b"id", "name", b"name", "plan", b"plan", "role", b"role", "team", b"team", "team_id", b"team_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -767,25 +780,34 @@ class UpdateUserRequest(_message.Message):
     USER_ID_FIELD_NUMBER: _builtins.int
     TEAM_FIELD_NUMBER: _builtins.int
     PLAN_FIELD_NUMBER: _builtins.int
+    ROLE_FIELD_NUMBER: _builtins.int
     user_id: _builtins.str
     """Required. Id of the user."""
     team: _builtins.str
     """Optional. Name of an existing team; empty to remove the user from the team."""
     plan: _accounts_pb2.Plan.ValueType
     """Optional. The new plan of a user who then has no team."""
+    role: _sessions_pb2.Role.ValueType
+    """Optional. The new role; ROLE_UNSPECIFIED removes it. Open sessions have it within 2 seconds."""
     def __init__(
         self,
         *,
         user_id: _builtins.str = ...,
         team: _builtins.str | None = ...,
         plan: _accounts_pb2.Plan.ValueType = ...,
+        role: _sessions_pb2.Role.ValueType | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_team", b"_team", "team", b"team"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_role", b"_role", "_team", b"_team", "role", b"role", "team", b"team"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_team", b"_team", "plan", b"plan", "team", b"team", "user_id", b"user_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_role", b"_role", "_team", b"_team", "plan", b"plan", "role", b"role", "team", b"team", "user_id", b"user_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__role: _TypeAlias = _typing.Literal["role"]  # noqa: Y015
+    _WhichOneofArgType__role: _TypeAlias = _typing.Literal["_role", b"_role"]  # noqa: Y015
     _WhichOneofReturnType__team: _TypeAlias = _typing.Literal["team"]  # noqa: Y015
     _WhichOneofArgType__team: _TypeAlias = _typing.Literal["_team", b"_team"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__role) -> _WhichOneofReturnType__role | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__team) -> _WhichOneofReturnType__team | None: ...
 
 Global___UpdateUserRequest: _TypeAlias = UpdateUserRequest  # noqa: Y015

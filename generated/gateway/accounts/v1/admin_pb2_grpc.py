@@ -252,7 +252,7 @@ class AdminServiceServicer:
 
         Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): there is no such key. INVALID_ARGUMENT
         (REASON_INVALID_REQUEST): a field is invalid, or there is nothing to change. ABORTED
-        (REASON_CONFLICT): the key is revoked.
+        (REASON_CONFLICT): the key is revoked, or as RevokeKey.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -261,7 +261,8 @@ class AdminServiceServicer:
     def RevokeKey(self, request, context):
         """Revokes a key permanently. Revoking it again keeps the first revocation time.
 
-        Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): there is no such key.
+        Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): there is no such key. ABORTED (REASON_CONFLICT):
+        nobody could sign in as an administrator afterwards, and the caller is one who has signed in.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -273,7 +274,9 @@ class AdminServiceServicer:
 
         Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): there is no such key. INVALID_ARGUMENT
         (REASON_INVALID_REQUEST): an invalid grace period. ABORTED (REASON_CONFLICT): the key is
-        revoked, expired or disabled, or was already rotated.
+        revoked, expired or disabled, or was already rotated. PERMISSION_DENIED
+        (REASON_PERMISSION_DENIED): the key is for the sign-in of an administrator, whose keys require the
+        scope `all`.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -308,11 +311,14 @@ class AdminServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def UpdateUser(self, request, context):
-        """Moves a user to another team or to none, and sets the plan of a user without a team.
+        """Moves a user to another team or to none, and sets the role, and the plan of a user without a team.
 
         Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): there is no such user. INVALID_ARGUMENT
         (REASON_INVALID_REQUEST): a field is invalid, there is nothing to change, there is no such
-        team, or the user is in a team, whose plan applies.
+        team, or the user is in a team, whose plan applies. PERMISSION_DENIED
+        (REASON_PERMISSION_DENIED): the role or the user's present one is `admin`, which requires the
+        scope `all`. ABORTED (REASON_CONFLICT): nobody could sign in as an administrator afterwards, and
+        the caller is one who has signed in.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -322,7 +328,8 @@ class AdminServiceServicer:
         """Deletes a user with the user's keys and limits. Usage records, the audit log, and the user's
         stored data are kept under the user's id, which is never reused.
 
-        Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): there is no such user.
+        Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): there is no such user. ABORTED (REASON_CONFLICT): as
+        UpdateUser.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -333,7 +340,8 @@ class AdminServiceServicer:
         the background. Repeating the call returns the erasure. A user who was deleted before can be
         erased as long as the audit log has the entry of the deletion.
 
-        Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): there is and was no such user.
+        Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): there is and was no such user. ABORTED
+        (REASON_CONFLICT): as UpdateUser.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

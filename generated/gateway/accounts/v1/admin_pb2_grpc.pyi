@@ -77,12 +77,13 @@ class AdminServiceStub:
 
     Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): there is no such key. INVALID_ARGUMENT
     (REASON_INVALID_REQUEST): a field is invalid, or there is nothing to change. ABORTED
-    (REASON_CONFLICT): the key is revoked.
+    (REASON_CONFLICT): the key is revoked, or as RevokeKey.
     """
     RevokeKey: _grpc.UnaryUnaryMultiCallable[_admin_pb2.RevokeKeyRequest, _admin_pb2.RevokeKeyResponse]
     """Revokes a key permanently. Revoking it again keeps the first revocation time.
 
-    Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): there is no such key.
+    Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): there is no such key. ABORTED (REASON_CONFLICT):
+    nobody could sign in as an administrator afterwards, and the caller is one who has signed in.
     """
     RotateKey: _grpc.UnaryUnaryMultiCallable[_admin_pb2.RotateKeyRequest, _admin_pb2.RotateKeyResponse]
     """Creates a key of the same user with the name, expiry and limits of another one, which expires
@@ -90,7 +91,9 @@ class AdminServiceStub:
 
     Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): there is no such key. INVALID_ARGUMENT
     (REASON_INVALID_REQUEST): an invalid grace period. ABORTED (REASON_CONFLICT): the key is
-    revoked, expired or disabled, or was already rotated.
+    revoked, expired or disabled, or was already rotated. PERMISSION_DENIED
+    (REASON_PERMISSION_DENIED): the key is for the sign-in of an administrator, whose keys require the
+    scope `all`.
     """
     CreateUser: _grpc.UnaryUnaryMultiCallable[_admin_pb2.CreateUserRequest, _admin_pb2.CreateUserResponse]
     """Creates a user without a key, and the team if it is new.
@@ -109,24 +112,29 @@ class AdminServiceStub:
     Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): a field is invalid.
     """
     UpdateUser: _grpc.UnaryUnaryMultiCallable[_admin_pb2.UpdateUserRequest, _admin_pb2.UpdateUserResponse]
-    """Moves a user to another team or to none, and sets the plan of a user without a team.
+    """Moves a user to another team or to none, and sets the role, and the plan of a user without a team.
 
     Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): there is no such user. INVALID_ARGUMENT
     (REASON_INVALID_REQUEST): a field is invalid, there is nothing to change, there is no such
-    team, or the user is in a team, whose plan applies.
+    team, or the user is in a team, whose plan applies. PERMISSION_DENIED
+    (REASON_PERMISSION_DENIED): the role or the user's present one is `admin`, which requires the
+    scope `all`. ABORTED (REASON_CONFLICT): nobody could sign in as an administrator afterwards, and
+    the caller is one who has signed in.
     """
     DeleteUser: _grpc.UnaryUnaryMultiCallable[_admin_pb2.DeleteUserRequest, _admin_pb2.DeleteUserResponse]
     """Deletes a user with the user's keys and limits. Usage records, the audit log, and the user's
     stored data are kept under the user's id, which is never reused.
 
-    Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): there is no such user.
+    Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): there is no such user. ABORTED (REASON_CONFLICT): as
+    UpdateUser.
     """
     EraseUser: _grpc.UnaryUnaryMultiCallable[_admin_pb2.EraseUserRequest, _admin_pb2.EraseUserResponse]
     """Deletes a user with the user's keys and limits, and begins to erase the user's stored data in
     the background. Repeating the call returns the erasure. A user who was deleted before can be
     erased as long as the audit log has the entry of the deletion.
 
-    Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): there is and was no such user.
+    Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): there is and was no such user. ABORTED
+    (REASON_CONFLICT): as UpdateUser.
     """
     GetErasure: _grpc.UnaryUnaryMultiCallable[_admin_pb2.GetErasureRequest, _admin_pb2.GetErasureResponse]
     """Returns the erasure of a user, with what it has removed so far.
@@ -264,12 +272,13 @@ class AdminServiceAsyncStub(AdminServiceStub):
 
     Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): there is no such key. INVALID_ARGUMENT
     (REASON_INVALID_REQUEST): a field is invalid, or there is nothing to change. ABORTED
-    (REASON_CONFLICT): the key is revoked.
+    (REASON_CONFLICT): the key is revoked, or as RevokeKey.
     """
     RevokeKey: _aio.UnaryUnaryMultiCallable[_admin_pb2.RevokeKeyRequest, _admin_pb2.RevokeKeyResponse]  # type: ignore[assignment]
     """Revokes a key permanently. Revoking it again keeps the first revocation time.
 
-    Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): there is no such key.
+    Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): there is no such key. ABORTED (REASON_CONFLICT):
+    nobody could sign in as an administrator afterwards, and the caller is one who has signed in.
     """
     RotateKey: _aio.UnaryUnaryMultiCallable[_admin_pb2.RotateKeyRequest, _admin_pb2.RotateKeyResponse]  # type: ignore[assignment]
     """Creates a key of the same user with the name, expiry and limits of another one, which expires
@@ -277,7 +286,9 @@ class AdminServiceAsyncStub(AdminServiceStub):
 
     Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): there is no such key. INVALID_ARGUMENT
     (REASON_INVALID_REQUEST): an invalid grace period. ABORTED (REASON_CONFLICT): the key is
-    revoked, expired or disabled, or was already rotated.
+    revoked, expired or disabled, or was already rotated. PERMISSION_DENIED
+    (REASON_PERMISSION_DENIED): the key is for the sign-in of an administrator, whose keys require the
+    scope `all`.
     """
     CreateUser: _aio.UnaryUnaryMultiCallable[_admin_pb2.CreateUserRequest, _admin_pb2.CreateUserResponse]  # type: ignore[assignment]
     """Creates a user without a key, and the team if it is new.
@@ -296,24 +307,29 @@ class AdminServiceAsyncStub(AdminServiceStub):
     Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): a field is invalid.
     """
     UpdateUser: _aio.UnaryUnaryMultiCallable[_admin_pb2.UpdateUserRequest, _admin_pb2.UpdateUserResponse]  # type: ignore[assignment]
-    """Moves a user to another team or to none, and sets the plan of a user without a team.
+    """Moves a user to another team or to none, and sets the role, and the plan of a user without a team.
 
     Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): there is no such user. INVALID_ARGUMENT
     (REASON_INVALID_REQUEST): a field is invalid, there is nothing to change, there is no such
-    team, or the user is in a team, whose plan applies.
+    team, or the user is in a team, whose plan applies. PERMISSION_DENIED
+    (REASON_PERMISSION_DENIED): the role or the user's present one is `admin`, which requires the
+    scope `all`. ABORTED (REASON_CONFLICT): nobody could sign in as an administrator afterwards, and
+    the caller is one who has signed in.
     """
     DeleteUser: _aio.UnaryUnaryMultiCallable[_admin_pb2.DeleteUserRequest, _admin_pb2.DeleteUserResponse]  # type: ignore[assignment]
     """Deletes a user with the user's keys and limits. Usage records, the audit log, and the user's
     stored data are kept under the user's id, which is never reused.
 
-    Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): there is no such user.
+    Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): there is no such user. ABORTED (REASON_CONFLICT): as
+    UpdateUser.
     """
     EraseUser: _aio.UnaryUnaryMultiCallable[_admin_pb2.EraseUserRequest, _admin_pb2.EraseUserResponse]  # type: ignore[assignment]
     """Deletes a user with the user's keys and limits, and begins to erase the user's stored data in
     the background. Repeating the call returns the erasure. A user who was deleted before can be
     erased as long as the audit log has the entry of the deletion.
 
-    Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): there is and was no such user.
+    Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): there is and was no such user. ABORTED
+    (REASON_CONFLICT): as UpdateUser.
     """
     GetErasure: _aio.UnaryUnaryMultiCallable[_admin_pb2.GetErasureRequest, _admin_pb2.GetErasureResponse]  # type: ignore[assignment]
     """Returns the erasure of a user, with what it has removed so far.
@@ -478,7 +494,7 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
 
         Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): there is no such key. INVALID_ARGUMENT
         (REASON_INVALID_REQUEST): a field is invalid, or there is nothing to change. ABORTED
-        (REASON_CONFLICT): the key is revoked.
+        (REASON_CONFLICT): the key is revoked, or as RevokeKey.
         """
 
     @_abc_1.abstractmethod
@@ -489,7 +505,8 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_admin_pb2.RevokeKeyResponse, _abc.Awaitable[_admin_pb2.RevokeKeyResponse]]:
         """Revokes a key permanently. Revoking it again keeps the first revocation time.
 
-        Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): there is no such key.
+        Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): there is no such key. ABORTED (REASON_CONFLICT):
+        nobody could sign in as an administrator afterwards, and the caller is one who has signed in.
         """
 
     @_abc_1.abstractmethod
@@ -503,7 +520,9 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
 
         Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): there is no such key. INVALID_ARGUMENT
         (REASON_INVALID_REQUEST): an invalid grace period. ABORTED (REASON_CONFLICT): the key is
-        revoked, expired or disabled, or was already rotated.
+        revoked, expired or disabled, or was already rotated. PERMISSION_DENIED
+        (REASON_PERMISSION_DENIED): the key is for the sign-in of an administrator, whose keys require the
+        scope `all`.
         """
 
     @_abc_1.abstractmethod
@@ -546,11 +565,14 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _admin_pb2.UpdateUserRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_admin_pb2.UpdateUserResponse, _abc.Awaitable[_admin_pb2.UpdateUserResponse]]:
-        """Moves a user to another team or to none, and sets the plan of a user without a team.
+        """Moves a user to another team or to none, and sets the role, and the plan of a user without a team.
 
         Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): there is no such user. INVALID_ARGUMENT
         (REASON_INVALID_REQUEST): a field is invalid, there is nothing to change, there is no such
-        team, or the user is in a team, whose plan applies.
+        team, or the user is in a team, whose plan applies. PERMISSION_DENIED
+        (REASON_PERMISSION_DENIED): the role or the user's present one is `admin`, which requires the
+        scope `all`. ABORTED (REASON_CONFLICT): nobody could sign in as an administrator afterwards, and
+        the caller is one who has signed in.
         """
 
     @_abc_1.abstractmethod
@@ -562,7 +584,8 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         """Deletes a user with the user's keys and limits. Usage records, the audit log, and the user's
         stored data are kept under the user's id, which is never reused.
 
-        Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): there is no such user.
+        Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): there is no such user. ABORTED (REASON_CONFLICT): as
+        UpdateUser.
         """
 
     @_abc_1.abstractmethod
@@ -575,7 +598,8 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         the background. Repeating the call returns the erasure. A user who was deleted before can be
         erased as long as the audit log has the entry of the deletion.
 
-        Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): there is and was no such user.
+        Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): there is and was no such user. ABORTED
+        (REASON_CONFLICT): as UpdateUser.
         """
 
     @_abc_1.abstractmethod

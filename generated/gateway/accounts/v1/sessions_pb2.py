@@ -24,41 +24,49 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"gateway/accounts/v1/sessions.proto\x12\x13gateway.accounts.v1\"\x9d\x01\n\x07Session\x12\x0f\n\x07user_id\x18\x01 \x01(\t\x12\x0c\n\x04user\x18\x02 \x01(\t\x12\x0c\n\x04team\x18\x03 \x01(\t\x12\'\n\x04role\x18\x04 \x01(\x0e\x32\x19.gateway.accounts.v1.Role\x12\x14\n\x0c\x61\x64min_scopes\x18\x05 \x03(\t\x12\x12\n\nmay_unlock\x18\x06 \x01(\x08\x12\x12\n\nends_at_ms\x18\x07 \x01(\x03\"C\n\x14\x43reateSessionRequest\x12\x0e\n\x04\x63ode\x18\x01 \x01(\tH\x00\x12\r\n\x03key\x18\x02 \x01(\tH\x00\x42\x0c\n\ncredential\"U\n\x15\x43reateSessionResponse\x12\r\n\x05token\x18\x01 \x01(\t\x12-\n\x07session\x18\x02 \x01(\x0b\x32\x1c.gateway.accounts.v1.Session\"+\n\x16\x42\x65ginOidcSignInRequest\x12\x11\n\treturn_to\x18\x01 \x01(\t\"E\n\x17\x42\x65ginOidcSignInResponse\x12\x19\n\x11\x61uthorization_url\x18\x01 \x01(\t\x12\x0f\n\x07\x61ttempt\x18\x02 \x01(\t\"W\n\x17\x46inishOidcSignInRequest\x12\x0f\n\x07\x61ttempt\x18\x01 \x01(\t\x12\r\n\x05state\x18\x02 \x01(\t\x12\x0c\n\x04\x63ode\x18\x03 \x01(\t\x12\x0e\n\x06issuer\x18\x04 \x01(\t\"<\n\x18\x46inishOidcSignInResponse\x12\r\n\x05token\x18\x01 \x01(\t\x12\x11\n\treturn_to\x18\x02 \x01(\t\"\x13\n\x11GetSessionRequest\"C\n\x12GetSessionResponse\x12-\n\x07session\x18\x01 \x01(\x0b\x32\x1c.gateway.accounts.v1.Session\"0\n\x1bUnlockAdministrationRequest\x12\x11\n\tadmin_key\x18\x01 \x01(\t\"\\\n\x1cUnlockAdministrationResponse\x12\r\n\x05token\x18\x01 \x01(\t\x12-\n\x07session\x18\x02 \x01(\x0b\x32\x1c.gateway.accounts.v1.Session\"\x13\n\x11\x45ndSessionRequest\"\x14\n\x12\x45ndSessionResponse*a\n\x04Role\x12\x14\n\x10ROLE_UNSPECIFIED\x10\x00\x12\x0f\n\x0bROLE_VIEWER\x10\x01\x12\r\n\tROLE_USER\x10\x02\x12\x13\n\x0fROLE_TEAM_ADMIN\x10\x03\x12\x0e\n\nROLE_ADMIN\x10\x04\x32\x92\x05\n\x0eSessionService\x12\x66\n\rCreateSession\x12).gateway.accounts.v1.CreateSessionRequest\x1a*.gateway.accounts.v1.CreateSessionResponse\x12l\n\x0f\x42\x65ginOidcSignIn\x12+.gateway.accounts.v1.BeginOidcSignInRequest\x1a,.gateway.accounts.v1.BeginOidcSignInResponse\x12o\n\x10\x46inishOidcSignIn\x12,.gateway.accounts.v1.FinishOidcSignInRequest\x1a-.gateway.accounts.v1.FinishOidcSignInResponse\x12]\n\nGetSession\x12&.gateway.accounts.v1.GetSessionRequest\x1a\'.gateway.accounts.v1.GetSessionResponse\x12{\n\x14UnlockAdministration\x12\x30.gateway.accounts.v1.UnlockAdministrationRequest\x1a\x31.gateway.accounts.v1.UnlockAdministrationResponse\x12]\n\nEndSession\x12&.gateway.accounts.v1.EndSessionRequest\x1a\'.gateway.accounts.v1.EndSessionResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"gateway/accounts/v1/sessions.proto\x12\x13gateway.accounts.v1\"\x9d\x01\n\x07Session\x12\x0f\n\x07user_id\x18\x01 \x01(\t\x12\x0c\n\x04user\x18\x02 \x01(\t\x12\x0c\n\x04team\x18\x03 \x01(\t\x12\'\n\x04role\x18\x04 \x01(\x0e\x32\x19.gateway.accounts.v1.Role\x12\x14\n\x0c\x61\x64min_scopes\x18\x05 \x03(\t\x12\x12\n\nmay_unlock\x18\x06 \x01(\x08\x12\x12\n\nends_at_ms\x18\x07 \x01(\x03\"C\n\x14\x43reateSessionRequest\x12\x0e\n\x04\x63ode\x18\x01 \x01(\tH\x00\x12\r\n\x03key\x18\x02 \x01(\tH\x00\x42\x0c\n\ncredential\"U\n\x15\x43reateSessionResponse\x12\r\n\x05token\x18\x01 \x01(\t\x12-\n\x07session\x18\x02 \x01(\x0b\x32\x1c.gateway.accounts.v1.Session\"&\n\x15ReadInvitationRequest\x12\r\n\x05token\x18\x01 \x01(\t\"\x88\x01\n\x16ReadInvitationResponse\x12\'\n\x04role\x18\x01 \x01(\x0e\x32\x19.gateway.accounts.v1.Role\x12\x0c\n\x04user\x18\x02 \x01(\t\x12\x0c\n\x04team\x18\x03 \x01(\t\x12\x12\n\ninvited_by\x18\x04 \x01(\t\x12\x15\n\rexpires_at_ms\x18\x05 \x01(\x03\"6\n\x17\x41\x63\x63\x65ptInvitationRequest\x12\r\n\x05token\x18\x01 \x01(\t\x12\x0c\n\x04user\x18\x02 \x01(\t\"e\n\x18\x41\x63\x63\x65ptInvitationResponse\x12\r\n\x05token\x18\x01 \x01(\t\x12-\n\x07session\x18\x02 \x01(\x0b\x32\x1c.gateway.accounts.v1.Session\x12\x0b\n\x03key\x18\x03 \x01(\t\"?\n\x16\x42\x65ginOidcSignInRequest\x12\x11\n\treturn_to\x18\x01 \x01(\t\x12\x12\n\ninvitation\x18\x02 \x01(\t\"E\n\x17\x42\x65ginOidcSignInResponse\x12\x19\n\x11\x61uthorization_url\x18\x01 \x01(\t\x12\x0f\n\x07\x61ttempt\x18\x02 \x01(\t\"W\n\x17\x46inishOidcSignInRequest\x12\x0f\n\x07\x61ttempt\x18\x01 \x01(\t\x12\r\n\x05state\x18\x02 \x01(\t\x12\x0c\n\x04\x63ode\x18\x03 \x01(\t\x12\x0e\n\x06issuer\x18\x04 \x01(\t\"<\n\x18\x46inishOidcSignInResponse\x12\r\n\x05token\x18\x01 \x01(\t\x12\x11\n\treturn_to\x18\x02 \x01(\t\"\x13\n\x11GetSessionRequest\"C\n\x12GetSessionResponse\x12-\n\x07session\x18\x01 \x01(\x0b\x32\x1c.gateway.accounts.v1.Session\"0\n\x1bUnlockAdministrationRequest\x12\x11\n\tadmin_key\x18\x01 \x01(\t\"\\\n\x1cUnlockAdministrationResponse\x12\r\n\x05token\x18\x01 \x01(\t\x12-\n\x07session\x18\x02 \x01(\x0b\x32\x1c.gateway.accounts.v1.Session\"\x13\n\x11\x45ndSessionRequest\"\x14\n\x12\x45ndSessionResponse*a\n\x04Role\x12\x14\n\x10ROLE_UNSPECIFIED\x10\x00\x12\x0f\n\x0bROLE_VIEWER\x10\x01\x12\r\n\tROLE_USER\x10\x02\x12\x13\n\x0fROLE_TEAM_ADMIN\x10\x03\x12\x0e\n\nROLE_ADMIN\x10\x04\x32\xee\x06\n\x0eSessionService\x12\x66\n\rCreateSession\x12).gateway.accounts.v1.CreateSessionRequest\x1a*.gateway.accounts.v1.CreateSessionResponse\x12i\n\x0eReadInvitation\x12*.gateway.accounts.v1.ReadInvitationRequest\x1a+.gateway.accounts.v1.ReadInvitationResponse\x12o\n\x10\x41\x63\x63\x65ptInvitation\x12,.gateway.accounts.v1.AcceptInvitationRequest\x1a-.gateway.accounts.v1.AcceptInvitationResponse\x12l\n\x0f\x42\x65ginOidcSignIn\x12+.gateway.accounts.v1.BeginOidcSignInRequest\x1a,.gateway.accounts.v1.BeginOidcSignInResponse\x12o\n\x10\x46inishOidcSignIn\x12,.gateway.accounts.v1.FinishOidcSignInRequest\x1a-.gateway.accounts.v1.FinishOidcSignInResponse\x12]\n\nGetSession\x12&.gateway.accounts.v1.GetSessionRequest\x1a\'.gateway.accounts.v1.GetSessionResponse\x12{\n\x14UnlockAdministration\x12\x30.gateway.accounts.v1.UnlockAdministrationRequest\x1a\x31.gateway.accounts.v1.UnlockAdministrationResponse\x12]\n\nEndSession\x12&.gateway.accounts.v1.EndSessionRequest\x1a\'.gateway.accounts.v1.EndSessionResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'gateway.accounts.v1.sessions_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_ROLE']._serialized_start=919
-  _globals['_ROLE']._serialized_end=1016
+  _globals['_ROLE']._serialized_start=1277
+  _globals['_ROLE']._serialized_end=1374
   _globals['_SESSION']._serialized_start=60
   _globals['_SESSION']._serialized_end=217
   _globals['_CREATESESSIONREQUEST']._serialized_start=219
   _globals['_CREATESESSIONREQUEST']._serialized_end=286
   _globals['_CREATESESSIONRESPONSE']._serialized_start=288
   _globals['_CREATESESSIONRESPONSE']._serialized_end=373
-  _globals['_BEGINOIDCSIGNINREQUEST']._serialized_start=375
-  _globals['_BEGINOIDCSIGNINREQUEST']._serialized_end=418
-  _globals['_BEGINOIDCSIGNINRESPONSE']._serialized_start=420
-  _globals['_BEGINOIDCSIGNINRESPONSE']._serialized_end=489
-  _globals['_FINISHOIDCSIGNINREQUEST']._serialized_start=491
-  _globals['_FINISHOIDCSIGNINREQUEST']._serialized_end=578
-  _globals['_FINISHOIDCSIGNINRESPONSE']._serialized_start=580
-  _globals['_FINISHOIDCSIGNINRESPONSE']._serialized_end=640
-  _globals['_GETSESSIONREQUEST']._serialized_start=642
-  _globals['_GETSESSIONREQUEST']._serialized_end=661
-  _globals['_GETSESSIONRESPONSE']._serialized_start=663
-  _globals['_GETSESSIONRESPONSE']._serialized_end=730
-  _globals['_UNLOCKADMINISTRATIONREQUEST']._serialized_start=732
-  _globals['_UNLOCKADMINISTRATIONREQUEST']._serialized_end=780
-  _globals['_UNLOCKADMINISTRATIONRESPONSE']._serialized_start=782
-  _globals['_UNLOCKADMINISTRATIONRESPONSE']._serialized_end=874
-  _globals['_ENDSESSIONREQUEST']._serialized_start=876
-  _globals['_ENDSESSIONREQUEST']._serialized_end=895
-  _globals['_ENDSESSIONRESPONSE']._serialized_start=897
-  _globals['_ENDSESSIONRESPONSE']._serialized_end=917
-  _globals['_SESSIONSERVICE']._serialized_start=1019
-  _globals['_SESSIONSERVICE']._serialized_end=1677
+  _globals['_READINVITATIONREQUEST']._serialized_start=375
+  _globals['_READINVITATIONREQUEST']._serialized_end=413
+  _globals['_READINVITATIONRESPONSE']._serialized_start=416
+  _globals['_READINVITATIONRESPONSE']._serialized_end=552
+  _globals['_ACCEPTINVITATIONREQUEST']._serialized_start=554
+  _globals['_ACCEPTINVITATIONREQUEST']._serialized_end=608
+  _globals['_ACCEPTINVITATIONRESPONSE']._serialized_start=610
+  _globals['_ACCEPTINVITATIONRESPONSE']._serialized_end=711
+  _globals['_BEGINOIDCSIGNINREQUEST']._serialized_start=713
+  _globals['_BEGINOIDCSIGNINREQUEST']._serialized_end=776
+  _globals['_BEGINOIDCSIGNINRESPONSE']._serialized_start=778
+  _globals['_BEGINOIDCSIGNINRESPONSE']._serialized_end=847
+  _globals['_FINISHOIDCSIGNINREQUEST']._serialized_start=849
+  _globals['_FINISHOIDCSIGNINREQUEST']._serialized_end=936
+  _globals['_FINISHOIDCSIGNINRESPONSE']._serialized_start=938
+  _globals['_FINISHOIDCSIGNINRESPONSE']._serialized_end=998
+  _globals['_GETSESSIONREQUEST']._serialized_start=1000
+  _globals['_GETSESSIONREQUEST']._serialized_end=1019
+  _globals['_GETSESSIONRESPONSE']._serialized_start=1021
+  _globals['_GETSESSIONRESPONSE']._serialized_end=1088
+  _globals['_UNLOCKADMINISTRATIONREQUEST']._serialized_start=1090
+  _globals['_UNLOCKADMINISTRATIONREQUEST']._serialized_end=1138
+  _globals['_UNLOCKADMINISTRATIONRESPONSE']._serialized_start=1140
+  _globals['_UNLOCKADMINISTRATIONRESPONSE']._serialized_end=1232
+  _globals['_ENDSESSIONREQUEST']._serialized_start=1234
+  _globals['_ENDSESSIONREQUEST']._serialized_end=1253
+  _globals['_ENDSESSIONRESPONSE']._serialized_start=1255
+  _globals['_ENDSESSIONRESPONSE']._serialized_end=1275
+  _globals['_SESSIONSERVICE']._serialized_start=1377
+  _globals['_SESSIONSERVICE']._serialized_end=2255
 # @@protoc_insertion_point(module_scope)

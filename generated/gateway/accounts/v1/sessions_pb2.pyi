@@ -163,24 +163,146 @@ class CreateSessionResponse(_message.Message):
 Global___CreateSessionResponse: _TypeAlias = CreateSessionResponse  # noqa: Y015
 
 @_typing.final
+class ReadInvitationRequest(_message.Message):
+    """An invitation, as its link has it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TOKEN_FIELD_NUMBER: _builtins.int
+    token: _builtins.str
+    """Required. The token in the link, 52 characters."""
+    def __init__(
+        self,
+        *,
+        token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["token", b"token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReadInvitationRequest: _TypeAlias = ReadInvitationRequest  # noqa: Y015
+
+@_typing.final
+class ReadInvitationResponse(_message.Message):
+    """What an invitation offers."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ROLE_FIELD_NUMBER: _builtins.int
+    USER_FIELD_NUMBER: _builtins.int
+    TEAM_FIELD_NUMBER: _builtins.int
+    INVITED_BY_FIELD_NUMBER: _builtins.int
+    EXPIRES_AT_MS_FIELD_NUMBER: _builtins.int
+    role: Global___Role.ValueType
+    """Required. The role."""
+    user: _builtins.str
+    """Optional. Name or email address of the invited person; empty if the person chooses a name."""
+    team: _builtins.str
+    """Optional. Name of the team; empty for none."""
+    invited_by: _builtins.str
+    """Optional. Name of the administrator who invites; empty if unknown."""
+    expires_at_ms: _builtins.int
+    """Required. Time at which it ends, in Unix milliseconds."""
+    def __init__(
+        self,
+        *,
+        role: Global___Role.ValueType = ...,
+        user: _builtins.str = ...,
+        team: _builtins.str = ...,
+        invited_by: _builtins.str = ...,
+        expires_at_ms: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["expires_at_ms", b"expires_at_ms", "invited_by", b"invited_by", "role", b"role", "team", b"team", "user", b"user"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReadInvitationResponse: _TypeAlias = ReadInvitationResponse  # noqa: Y015
+
+@_typing.final
+class AcceptInvitationRequest(_message.Message):
+    """An invitation that a person accepts."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TOKEN_FIELD_NUMBER: _builtins.int
+    USER_FIELD_NUMBER: _builtins.int
+    token: _builtins.str
+    """Required. The token in the link."""
+    user: _builtins.str
+    """Optional. The name of the new user, 1 to 64 characters; required if the invitation has none."""
+    def __init__(
+        self,
+        *,
+        token: _builtins.str = ...,
+        user: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["token", b"token", "user", b"user"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AcceptInvitationRequest: _TypeAlias = AcceptInvitationRequest  # noqa: Y015
+
+@_typing.final
+class AcceptInvitationResponse(_message.Message):
+    """A new session of a new user."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TOKEN_FIELD_NUMBER: _builtins.int
+    SESSION_FIELD_NUMBER: _builtins.int
+    KEY_FIELD_NUMBER: _builtins.int
+    token: _builtins.str
+    """Required. The token of the session."""
+    key: _builtins.str
+    """Required. The API key with which the person signs in from now on; returned only here."""
+    @_builtins.property
+    def session(self) -> Global___Session:
+        """Required. The session."""
+
+    def __init__(
+        self,
+        *,
+        token: _builtins.str = ...,
+        session: Global___Session | None = ...,
+        key: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["session", b"session"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "session", b"session", "token", b"token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AcceptInvitationResponse: _TypeAlias = AcceptInvitationResponse  # noqa: Y015
+
+@_typing.final
 class BeginOidcSignInRequest(_message.Message):
     """The beginning of a sign-in at the issuer."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     RETURN_TO_FIELD_NUMBER: _builtins.int
+    INVITATION_FIELD_NUMBER: _builtins.int
     return_to: _builtins.str
     """Optional. Path below `/console` to which the browser returns, at most 512 characters; by default
     `/console`.
     """
+    invitation: _builtins.str
+    """Optional. Token of the invitation that the person accepts by the sign-in."""
     def __init__(
         self,
         *,
         return_to: _builtins.str = ...,
+        invitation: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["return_to", b"return_to"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["invitation", b"invitation", "return_to", b"return_to"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class SessionServiceStub:
-    """Begins, shows and ends sessions. GetSession, UnlockAdministration and EndSession need the token of
+    """Begins, shows and ends sessions; invitations begin one too. GetSession, UnlockAdministration and EndSession need the token of
     a session in `authorization`; the other calls need no key.
     """
 
@@ -40,6 +40,16 @@ class SessionServiceStub:
                 '/gateway.accounts.v1.SessionService/CreateSession',
                 request_serializer=gateway_dot_accounts_dot_v1_dot_sessions__pb2.CreateSessionRequest.SerializeToString,
                 response_deserializer=gateway_dot_accounts_dot_v1_dot_sessions__pb2.CreateSessionResponse.FromString,
+                _registered_method=True)
+        self.ReadInvitation = channel.unary_unary(
+                '/gateway.accounts.v1.SessionService/ReadInvitation',
+                request_serializer=gateway_dot_accounts_dot_v1_dot_sessions__pb2.ReadInvitationRequest.SerializeToString,
+                response_deserializer=gateway_dot_accounts_dot_v1_dot_sessions__pb2.ReadInvitationResponse.FromString,
+                _registered_method=True)
+        self.AcceptInvitation = channel.unary_unary(
+                '/gateway.accounts.v1.SessionService/AcceptInvitation',
+                request_serializer=gateway_dot_accounts_dot_v1_dot_sessions__pb2.AcceptInvitationRequest.SerializeToString,
+                response_deserializer=gateway_dot_accounts_dot_v1_dot_sessions__pb2.AcceptInvitationResponse.FromString,
                 _registered_method=True)
         self.BeginOidcSignIn = channel.unary_unary(
                 '/gateway.accounts.v1.SessionService/BeginOidcSignIn',
@@ -69,7 +79,7 @@ class SessionServiceStub:
 
 
 class SessionServiceServicer:
-    """Begins, shows and ends sessions. GetSession, UnlockAdministration and EndSession need the token of
+    """Begins, shows and ends sessions; invitations begin one too. GetSession, UnlockAdministration and EndSession need the token of
     a session in `authorization`; the other calls need no key.
     """
 
@@ -86,22 +96,47 @@ class SessionServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ReadInvitation(self, request, context):
+        """Returns what an invitation offers, which changes nothing.
+
+        Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): the invitation is unknown, accepted, revoked or
+        expired. UNAVAILABLE (REASON_UNAVAILABLE): the accounts database does not answer.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def AcceptInvitation(self, request, context):
+        """Accepts an invitation: creates a user with its role, team and plan, and a key for the sign-in, and
+        begins a session.
+
+        Statuses: OK. NOT_FOUND, UNAVAILABLE: as ReadInvitation. INVALID_ARGUMENT
+        (REASON_INVALID_REQUEST): the name is missing, invalid, or another one than that of the
+        invitation. ABORTED (REASON_CONFLICT): a user has the name. PERMISSION_DENIED
+        (REASON_PERMISSION_DENIED): the settings name an issuer, at which people sign in instead.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def BeginOidcSignIn(self, request, context):
         """Returns the address at which the issuer of the settings signs a person in.
 
-        Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): the settings name no issuer. UNAVAILABLE
-        (REASON_UNAVAILABLE): the issuer does not answer.
+        Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): the settings name no issuer, or the invitation is as
+        in ReadInvitation. UNAVAILABLE (REASON_UNAVAILABLE): the issuer does not answer.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def FinishOidcSignIn(self, request, context):
-        """Begins a session for the person whom the issuer has signed in.
+        """Begins a session for the person whom the issuer has signed in. If the sign-in has begun with an
+        invitation, its role and team become those of the person's user; a higher role stays.
 
         Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): the attempt is unknown, expired or
         another browser's, or the issuer rejects the code. PERMISSION_DENIED (REASON_PERMISSION_DENIED):
-        the person may not sign in; the message says why. NOT_FOUND, UNAVAILABLE: as BeginOidcSignIn.
+        the person may not sign in, or the invitation is of somebody else; the message says why.
+        NOT_FOUND, UNAVAILABLE: as BeginOidcSignIn.
         RESOURCE_EXHAUSTED (REASON_RATE_LIMITED): too many people are signing in.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -146,6 +181,16 @@ def add_SessionServiceServicer_to_server(servicer, server):
                     request_deserializer=gateway_dot_accounts_dot_v1_dot_sessions__pb2.CreateSessionRequest.FromString,
                     response_serializer=gateway_dot_accounts_dot_v1_dot_sessions__pb2.CreateSessionResponse.SerializeToString,
             ),
+            'ReadInvitation': grpc.unary_unary_rpc_method_handler(
+                    servicer.ReadInvitation,
+                    request_deserializer=gateway_dot_accounts_dot_v1_dot_sessions__pb2.ReadInvitationRequest.FromString,
+                    response_serializer=gateway_dot_accounts_dot_v1_dot_sessions__pb2.ReadInvitationResponse.SerializeToString,
+            ),
+            'AcceptInvitation': grpc.unary_unary_rpc_method_handler(
+                    servicer.AcceptInvitation,
+                    request_deserializer=gateway_dot_accounts_dot_v1_dot_sessions__pb2.AcceptInvitationRequest.FromString,
+                    response_serializer=gateway_dot_accounts_dot_v1_dot_sessions__pb2.AcceptInvitationResponse.SerializeToString,
+            ),
             'BeginOidcSignIn': grpc.unary_unary_rpc_method_handler(
                     servicer.BeginOidcSignIn,
                     request_deserializer=gateway_dot_accounts_dot_v1_dot_sessions__pb2.BeginOidcSignInRequest.FromString,
@@ -180,7 +225,7 @@ def add_SessionServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class SessionService:
-    """Begins, shows and ends sessions. GetSession, UnlockAdministration and EndSession need the token of
+    """Begins, shows and ends sessions; invitations begin one too. GetSession, UnlockAdministration and EndSession need the token of
     a session in `authorization`; the other calls need no key.
     """
 
@@ -201,6 +246,60 @@ class SessionService:
             '/gateway.accounts.v1.SessionService/CreateSession',
             gateway_dot_accounts_dot_v1_dot_sessions__pb2.CreateSessionRequest.SerializeToString,
             gateway_dot_accounts_dot_v1_dot_sessions__pb2.CreateSessionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReadInvitation(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/gateway.accounts.v1.SessionService/ReadInvitation',
+            gateway_dot_accounts_dot_v1_dot_sessions__pb2.ReadInvitationRequest.SerializeToString,
+            gateway_dot_accounts_dot_v1_dot_sessions__pb2.ReadInvitationResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def AcceptInvitation(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/gateway.accounts.v1.SessionService/AcceptInvitation',
+            gateway_dot_accounts_dot_v1_dot_sessions__pb2.AcceptInvitationRequest.SerializeToString,
+            gateway_dot_accounts_dot_v1_dot_sessions__pb2.AcceptInvitationResponse.FromString,
             options,
             channel_credentials,
             insecure,

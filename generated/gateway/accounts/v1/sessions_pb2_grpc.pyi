@@ -32,7 +32,7 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class SessionServiceStub:
-    """Begins, shows and ends sessions. GetSession, UnlockAdministration and EndSession need the token of
+    """Begins, shows and ends sessions; invitations begin one too. GetSession, UnlockAdministration and EndSession need the token of
     a session in `authorization`; the other calls need no key.
     """
 
@@ -49,18 +49,35 @@ class SessionServiceStub:
     key. UNAUTHENTICATED (REASON_INVALID_API_KEY): the API key is not valid. UNAVAILABLE
     (REASON_UNAVAILABLE): the accounts database does not answer.
     """
+    ReadInvitation: _grpc.UnaryUnaryMultiCallable[_sessions_pb2.ReadInvitationRequest, _sessions_pb2.ReadInvitationResponse]
+    """Returns what an invitation offers, which changes nothing.
+
+    Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): the invitation is unknown, accepted, revoked or
+    expired. UNAVAILABLE (REASON_UNAVAILABLE): the accounts database does not answer.
+    """
+    AcceptInvitation: _grpc.UnaryUnaryMultiCallable[_sessions_pb2.AcceptInvitationRequest, _sessions_pb2.AcceptInvitationResponse]
+    """Accepts an invitation: creates a user with its role, team and plan, and a key for the sign-in, and
+    begins a session.
+
+    Statuses: OK. NOT_FOUND, UNAVAILABLE: as ReadInvitation. INVALID_ARGUMENT
+    (REASON_INVALID_REQUEST): the name is missing, invalid, or another one than that of the
+    invitation. ABORTED (REASON_CONFLICT): a user has the name. PERMISSION_DENIED
+    (REASON_PERMISSION_DENIED): the settings name an issuer, at which people sign in instead.
+    """
     BeginOidcSignIn: _grpc.UnaryUnaryMultiCallable[_sessions_pb2.BeginOidcSignInRequest, _sessions_pb2.BeginOidcSignInResponse]
     """Returns the address at which the issuer of the settings signs a person in.
 
-    Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): the settings name no issuer. UNAVAILABLE
-    (REASON_UNAVAILABLE): the issuer does not answer.
+    Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): the settings name no issuer, or the invitation is as
+    in ReadInvitation. UNAVAILABLE (REASON_UNAVAILABLE): the issuer does not answer.
     """
     FinishOidcSignIn: _grpc.UnaryUnaryMultiCallable[_sessions_pb2.FinishOidcSignInRequest, _sessions_pb2.FinishOidcSignInResponse]
-    """Begins a session for the person whom the issuer has signed in.
+    """Begins a session for the person whom the issuer has signed in. If the sign-in has begun with an
+    invitation, its role and team become those of the person's user; a higher role stays.
 
     Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): the attempt is unknown, expired or
     another browser's, or the issuer rejects the code. PERMISSION_DENIED (REASON_PERMISSION_DENIED):
-    the person may not sign in; the message says why. NOT_FOUND, UNAVAILABLE: as BeginOidcSignIn.
+    the person may not sign in, or the invitation is of somebody else; the message says why.
+    NOT_FOUND, UNAVAILABLE: as BeginOidcSignIn.
     RESOURCE_EXHAUSTED (REASON_RATE_LIMITED): too many people are signing in.
     """
     GetSession: _grpc.UnaryUnaryMultiCallable[_sessions_pb2.GetSessionRequest, _sessions_pb2.GetSessionResponse]
@@ -84,7 +101,7 @@ class SessionServiceStub:
 
 @_typing.type_check_only
 class SessionServiceAsyncStub(SessionServiceStub):
-    """Begins, shows and ends sessions. GetSession, UnlockAdministration and EndSession need the token of
+    """Begins, shows and ends sessions; invitations begin one too. GetSession, UnlockAdministration and EndSession need the token of
     a session in `authorization`; the other calls need no key.
     """
 
@@ -98,18 +115,35 @@ class SessionServiceAsyncStub(SessionServiceStub):
     key. UNAUTHENTICATED (REASON_INVALID_API_KEY): the API key is not valid. UNAVAILABLE
     (REASON_UNAVAILABLE): the accounts database does not answer.
     """
+    ReadInvitation: _aio.UnaryUnaryMultiCallable[_sessions_pb2.ReadInvitationRequest, _sessions_pb2.ReadInvitationResponse]  # type: ignore[assignment]
+    """Returns what an invitation offers, which changes nothing.
+
+    Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): the invitation is unknown, accepted, revoked or
+    expired. UNAVAILABLE (REASON_UNAVAILABLE): the accounts database does not answer.
+    """
+    AcceptInvitation: _aio.UnaryUnaryMultiCallable[_sessions_pb2.AcceptInvitationRequest, _sessions_pb2.AcceptInvitationResponse]  # type: ignore[assignment]
+    """Accepts an invitation: creates a user with its role, team and plan, and a key for the sign-in, and
+    begins a session.
+
+    Statuses: OK. NOT_FOUND, UNAVAILABLE: as ReadInvitation. INVALID_ARGUMENT
+    (REASON_INVALID_REQUEST): the name is missing, invalid, or another one than that of the
+    invitation. ABORTED (REASON_CONFLICT): a user has the name. PERMISSION_DENIED
+    (REASON_PERMISSION_DENIED): the settings name an issuer, at which people sign in instead.
+    """
     BeginOidcSignIn: _aio.UnaryUnaryMultiCallable[_sessions_pb2.BeginOidcSignInRequest, _sessions_pb2.BeginOidcSignInResponse]  # type: ignore[assignment]
     """Returns the address at which the issuer of the settings signs a person in.
 
-    Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): the settings name no issuer. UNAVAILABLE
-    (REASON_UNAVAILABLE): the issuer does not answer.
+    Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): the settings name no issuer, or the invitation is as
+    in ReadInvitation. UNAVAILABLE (REASON_UNAVAILABLE): the issuer does not answer.
     """
     FinishOidcSignIn: _aio.UnaryUnaryMultiCallable[_sessions_pb2.FinishOidcSignInRequest, _sessions_pb2.FinishOidcSignInResponse]  # type: ignore[assignment]
-    """Begins a session for the person whom the issuer has signed in.
+    """Begins a session for the person whom the issuer has signed in. If the sign-in has begun with an
+    invitation, its role and team become those of the person's user; a higher role stays.
 
     Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): the attempt is unknown, expired or
     another browser's, or the issuer rejects the code. PERMISSION_DENIED (REASON_PERMISSION_DENIED):
-    the person may not sign in; the message says why. NOT_FOUND, UNAVAILABLE: as BeginOidcSignIn.
+    the person may not sign in, or the invitation is of somebody else; the message says why.
+    NOT_FOUND, UNAVAILABLE: as BeginOidcSignIn.
     RESOURCE_EXHAUSTED (REASON_RATE_LIMITED): too many people are signing in.
     """
     GetSession: _aio.UnaryUnaryMultiCallable[_sessions_pb2.GetSessionRequest, _sessions_pb2.GetSessionResponse]  # type: ignore[assignment]
@@ -132,7 +166,7 @@ class SessionServiceAsyncStub(SessionServiceStub):
     """
 
 class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
-    """Begins, shows and ends sessions. GetSession, UnlockAdministration and EndSession need the token of
+    """Begins, shows and ends sessions; invitations begin one too. GetSession, UnlockAdministration and EndSession need the token of
     a session in `authorization`; the other calls need no key.
     """
 
@@ -152,6 +186,33 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
         """
 
     @_abc_1.abstractmethod
+    def ReadInvitation(
+        self,
+        request: _sessions_pb2.ReadInvitationRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_sessions_pb2.ReadInvitationResponse, _abc.Awaitable[_sessions_pb2.ReadInvitationResponse]]:
+        """Returns what an invitation offers, which changes nothing.
+
+        Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): the invitation is unknown, accepted, revoked or
+        expired. UNAVAILABLE (REASON_UNAVAILABLE): the accounts database does not answer.
+        """
+
+    @_abc_1.abstractmethod
+    def AcceptInvitation(
+        self,
+        request: _sessions_pb2.AcceptInvitationRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_sessions_pb2.AcceptInvitationResponse, _abc.Awaitable[_sessions_pb2.AcceptInvitationResponse]]:
+        """Accepts an invitation: creates a user with its role, team and plan, and a key for the sign-in, and
+        begins a session.
+
+        Statuses: OK. NOT_FOUND, UNAVAILABLE: as ReadInvitation. INVALID_ARGUMENT
+        (REASON_INVALID_REQUEST): the name is missing, invalid, or another one than that of the
+        invitation. ABORTED (REASON_CONFLICT): a user has the name. PERMISSION_DENIED
+        (REASON_PERMISSION_DENIED): the settings name an issuer, at which people sign in instead.
+        """
+
+    @_abc_1.abstractmethod
     def BeginOidcSignIn(
         self,
         request: _sessions_pb2.BeginOidcSignInRequest,
@@ -159,8 +220,8 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_sessions_pb2.BeginOidcSignInResponse, _abc.Awaitable[_sessions_pb2.BeginOidcSignInResponse]]:
         """Returns the address at which the issuer of the settings signs a person in.
 
-        Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): the settings name no issuer. UNAVAILABLE
-        (REASON_UNAVAILABLE): the issuer does not answer.
+        Statuses: OK. NOT_FOUND (REASON_NOT_FOUND): the settings name no issuer, or the invitation is as
+        in ReadInvitation. UNAVAILABLE (REASON_UNAVAILABLE): the issuer does not answer.
         """
 
     @_abc_1.abstractmethod
@@ -169,11 +230,13 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _sessions_pb2.FinishOidcSignInRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_sessions_pb2.FinishOidcSignInResponse, _abc.Awaitable[_sessions_pb2.FinishOidcSignInResponse]]:
-        """Begins a session for the person whom the issuer has signed in.
+        """Begins a session for the person whom the issuer has signed in. If the sign-in has begun with an
+        invitation, its role and team become those of the person's user; a higher role stays.
 
         Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): the attempt is unknown, expired or
         another browser's, or the issuer rejects the code. PERMISSION_DENIED (REASON_PERMISSION_DENIED):
-        the person may not sign in; the message says why. NOT_FOUND, UNAVAILABLE: as BeginOidcSignIn.
+        the person may not sign in, or the invitation is of somebody else; the message says why.
+        NOT_FOUND, UNAVAILABLE: as BeginOidcSignIn.
         RESOURCE_EXHAUSTED (REASON_RATE_LIMITED): too many people are signing in.
         """
 

@@ -733,6 +733,7 @@ class Fact(_message.Message):
     VALUE_FIELD_NUMBER: _builtins.int
     SOURCES_FIELD_NUMBER: _builtins.int
     UPDATED_AT_MS_FIELD_NUMBER: _builtins.int
+    ID_FIELD_NUMBER: _builtins.int
     topic: _builtins.str
     """Required, such as `work`."""
     sub_topic: _builtins.str
@@ -741,6 +742,8 @@ class Fact(_message.Message):
     """Required."""
     updated_at_ms: _builtins.int
     """Required. Time of the last change in Unix milliseconds."""
+    id: _builtins.str
+    """Required. `fact_` and a ULID; another one once the user says something else."""
     @_builtins.property
     def sources(self) -> _containers.RepeatedCompositeFieldContainer[Global___FactSource]:
         """Optional. Where the user stated it; empty if outside any memory."""
@@ -753,10 +756,11 @@ class Fact(_message.Message):
         value: _builtins.str = ...,
         sources: _abc.Iterable[Global___FactSource] | None = ...,
         updated_at_ms: _builtins.int = ...,
+        id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["sources", b"sources", "sub_topic", b"sub_topic", "topic", b"topic", "updated_at_ms", b"updated_at_ms", "value", b"value"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["id", b"id", "sources", b"sources", "sub_topic", b"sub_topic", "topic", b"topic", "updated_at_ms", b"updated_at_ms", "value", b"value"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -787,6 +791,95 @@ class FactSource(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___FactSource: _TypeAlias = FactSource  # noqa: Y015
+
+@_typing.final
+class UpdateFactRequest(_message.Message):
+    """The fact to correct."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    VALUE_FIELD_NUMBER: _builtins.int
+    id: _builtins.str
+    """Required. Id of the fact."""
+    value: _builtins.str
+    """Required. The value, 1 to 200 characters."""
+    def __init__(
+        self,
+        *,
+        id: _builtins.str = ...,
+        value: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["id", b"id", "value", b"value"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___UpdateFactRequest: _TypeAlias = UpdateFactRequest  # noqa: Y015
+
+@_typing.final
+class UpdateFactResponse(_message.Message):
+    """The corrected fact."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FACT_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def fact(self) -> Global___Fact:
+        """Required. The fact."""
+
+    def __init__(
+        self,
+        *,
+        fact: Global___Fact | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["fact", b"fact"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["fact", b"fact"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___UpdateFactResponse: _TypeAlias = UpdateFactResponse  # noqa: Y015
+
+@_typing.final
+class DeleteFactRequest(_message.Message):
+    """The fact to delete."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    id: _builtins.str
+    """Required. Id of the fact."""
+    def __init__(
+        self,
+        *,
+        id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["id", b"id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DeleteFactRequest: _TypeAlias = DeleteFactRequest  # noqa: Y015
+
+@_typing.final
+class DeleteFactResponse(_message.Message):
+    """Response of DeleteFact."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DeleteFactResponse: _TypeAlias = DeleteFactResponse  # noqa: Y015
 
 @_typing.final
 class DeleteProfileRequest(_message.Message):

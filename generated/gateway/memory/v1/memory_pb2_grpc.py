@@ -74,6 +74,16 @@ class MemoryServiceStub:
                 request_serializer=gateway_dot_memory_dot_v1_dot_memory__pb2.GetProfileRequest.SerializeToString,
                 response_deserializer=gateway_dot_memory_dot_v1_dot_memory__pb2.GetProfileResponse.FromString,
                 _registered_method=True)
+        self.UpdateFact = channel.unary_unary(
+                '/gateway.memory.v1.MemoryService/UpdateFact',
+                request_serializer=gateway_dot_memory_dot_v1_dot_memory__pb2.UpdateFactRequest.SerializeToString,
+                response_deserializer=gateway_dot_memory_dot_v1_dot_memory__pb2.UpdateFactResponse.FromString,
+                _registered_method=True)
+        self.DeleteFact = channel.unary_unary(
+                '/gateway.memory.v1.MemoryService/DeleteFact',
+                request_serializer=gateway_dot_memory_dot_v1_dot_memory__pb2.DeleteFactRequest.SerializeToString,
+                response_deserializer=gateway_dot_memory_dot_v1_dot_memory__pb2.DeleteFactResponse.FromString,
+                _registered_method=True)
         self.DeleteProfile = channel.unary_unary(
                 '/gateway.memory.v1.MemoryService/DeleteProfile',
                 request_serializer=gateway_dot_memory_dot_v1_dot_memory__pb2.DeleteProfileRequest.SerializeToString,
@@ -167,6 +177,25 @@ class MemoryServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def UpdateFact(self, request, context):
+        """Corrects a fact about the caller: the value is current from now on, as if the user had just said
+        it.
+
+        Statuses: OK. NOT_FOUND (REASON_NOT_FOUND). INVALID_ARGUMENT (REASON_INVALID_REQUEST).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DeleteFact(self, request, context):
+        """Deletes a fact about the caller, with those that it superseded.
+
+        Statuses: OK. NOT_FOUND (REASON_NOT_FOUND).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def DeleteProfile(self, request, context):
         """Deletes the facts about the caller.
 
@@ -213,6 +242,16 @@ def add_MemoryServiceServicer_to_server(servicer, server):
                     servicer.GetProfile,
                     request_deserializer=gateway_dot_memory_dot_v1_dot_memory__pb2.GetProfileRequest.FromString,
                     response_serializer=gateway_dot_memory_dot_v1_dot_memory__pb2.GetProfileResponse.SerializeToString,
+            ),
+            'UpdateFact': grpc.unary_unary_rpc_method_handler(
+                    servicer.UpdateFact,
+                    request_deserializer=gateway_dot_memory_dot_v1_dot_memory__pb2.UpdateFactRequest.FromString,
+                    response_serializer=gateway_dot_memory_dot_v1_dot_memory__pb2.UpdateFactResponse.SerializeToString,
+            ),
+            'DeleteFact': grpc.unary_unary_rpc_method_handler(
+                    servicer.DeleteFact,
+                    request_deserializer=gateway_dot_memory_dot_v1_dot_memory__pb2.DeleteFactRequest.FromString,
+                    response_serializer=gateway_dot_memory_dot_v1_dot_memory__pb2.DeleteFactResponse.SerializeToString,
             ),
             'DeleteProfile': grpc.unary_unary_rpc_method_handler(
                     servicer.DeleteProfile,
@@ -414,6 +453,60 @@ class MemoryService:
             '/gateway.memory.v1.MemoryService/GetProfile',
             gateway_dot_memory_dot_v1_dot_memory__pb2.GetProfileRequest.SerializeToString,
             gateway_dot_memory_dot_v1_dot_memory__pb2.GetProfileResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def UpdateFact(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/gateway.memory.v1.MemoryService/UpdateFact',
+            gateway_dot_memory_dot_v1_dot_memory__pb2.UpdateFactRequest.SerializeToString,
+            gateway_dot_memory_dot_v1_dot_memory__pb2.UpdateFactResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DeleteFact(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/gateway.memory.v1.MemoryService/DeleteFact',
+            gateway_dot_memory_dot_v1_dot_memory__pb2.DeleteFactRequest.SerializeToString,
+            gateway_dot_memory_dot_v1_dot_memory__pb2.DeleteFactResponse.FromString,
             options,
             channel_credentials,
             insecure,

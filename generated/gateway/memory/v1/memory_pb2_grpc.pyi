@@ -94,6 +94,17 @@ class MemoryServiceStub:
 
     Statuses: OK.
     """
+    UpdateFact: _grpc.UnaryUnaryMultiCallable[_memory_pb2.UpdateFactRequest, _memory_pb2.UpdateFactResponse]
+    """Corrects a fact about the caller: the value is current from now on, as if the user had just said
+    it.
+
+    Statuses: OK. NOT_FOUND (REASON_NOT_FOUND). INVALID_ARGUMENT (REASON_INVALID_REQUEST).
+    """
+    DeleteFact: _grpc.UnaryUnaryMultiCallable[_memory_pb2.DeleteFactRequest, _memory_pb2.DeleteFactResponse]
+    """Deletes a fact about the caller, with those that it superseded.
+
+    Statuses: OK. NOT_FOUND (REASON_NOT_FOUND).
+    """
     DeleteProfile: _grpc.UnaryUnaryMultiCallable[_memory_pb2.DeleteProfileRequest, _memory_pb2.DeleteProfileResponse]
     """Deletes the facts about the caller.
 
@@ -159,6 +170,17 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     """Returns the facts about the caller.
 
     Statuses: OK.
+    """
+    UpdateFact: _aio.UnaryUnaryMultiCallable[_memory_pb2.UpdateFactRequest, _memory_pb2.UpdateFactResponse]  # type: ignore[assignment]
+    """Corrects a fact about the caller: the value is current from now on, as if the user had just said
+    it.
+
+    Statuses: OK. NOT_FOUND (REASON_NOT_FOUND). INVALID_ARGUMENT (REASON_INVALID_REQUEST).
+    """
+    DeleteFact: _aio.UnaryUnaryMultiCallable[_memory_pb2.DeleteFactRequest, _memory_pb2.DeleteFactResponse]  # type: ignore[assignment]
+    """Deletes a fact about the caller, with those that it superseded.
+
+    Statuses: OK. NOT_FOUND (REASON_NOT_FOUND).
     """
     DeleteProfile: _aio.UnaryUnaryMultiCallable[_memory_pb2.DeleteProfileRequest, _memory_pb2.DeleteProfileResponse]  # type: ignore[assignment]
     """Deletes the facts about the caller.
@@ -264,6 +286,29 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         """Returns the facts about the caller.
 
         Statuses: OK.
+        """
+
+    @_abc_1.abstractmethod
+    def UpdateFact(
+        self,
+        request: _memory_pb2.UpdateFactRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_memory_pb2.UpdateFactResponse, _abc.Awaitable[_memory_pb2.UpdateFactResponse]]:
+        """Corrects a fact about the caller: the value is current from now on, as if the user had just said
+        it.
+
+        Statuses: OK. NOT_FOUND (REASON_NOT_FOUND). INVALID_ARGUMENT (REASON_INVALID_REQUEST).
+        """
+
+    @_abc_1.abstractmethod
+    def DeleteFact(
+        self,
+        request: _memory_pb2.DeleteFactRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_memory_pb2.DeleteFactResponse, _abc.Awaitable[_memory_pb2.DeleteFactResponse]]:
+        """Deletes a fact about the caller, with those that it superseded.
+
+        Statuses: OK. NOT_FOUND (REASON_NOT_FOUND).
         """
 
     @_abc_1.abstractmethod

@@ -17,10 +17,12 @@ CREATE TABLE users (
 	team_id VARCHAR(64),
 	"plan" VARCHAR(32) NOT NULL,
 	created_at_ms BIGINT NOT NULL,
+	role VARCHAR(16),
 	CONSTRAINT pk_users PRIMARY KEY (id),
 	CONSTRAINT uq_users_name UNIQUE (name),
 	CONSTRAINT fk_users_team_id FOREIGN KEY(team_id) REFERENCES teams (id),
-	CONSTRAINT ck_users_plan CHECK (plan IN ('personal_free', 'personal_pro', 'team_pro', 'enterprise'))
+	CONSTRAINT ck_users_plan CHECK (plan IN ('personal_free', 'personal_pro', 'team_pro', 'enterprise')),
+	CONSTRAINT ck_users_role CHECK (role IN ('viewer', 'user', 'team_admin', 'admin'))
 );
 CREATE TABLE api_keys (
 	id VARCHAR(64) NOT NULL,
@@ -33,6 +35,7 @@ CREATE TABLE api_keys (
 	expires_at_ms BIGINT,
 	disabled BOOLEAN DEFAULT 0 NOT NULL,
 	replaces VARCHAR(64),
+	for_sign_in BOOLEAN DEFAULT 0 NOT NULL,
 	CONSTRAINT pk_api_keys PRIMARY KEY (id),
 	CONSTRAINT uq_api_keys_hash UNIQUE (hash),
 	CONSTRAINT fk_api_keys_user_id FOREIGN KEY(user_id) REFERENCES users (id)
@@ -41,7 +44,7 @@ CREATE TABLE console_sessions (
 	id VARCHAR(64) NOT NULL,
 	hash BLOB NOT NULL,
 	key_id VARCHAR(64) NOT NULL,
-	role VARCHAR(16) NOT NULL,
+	role VARCHAR(16),
 	method VARCHAR(16) NOT NULL,
 	admin_key_id VARCHAR(64) DEFAULT '' NOT NULL,
 	created_at_ms BIGINT NOT NULL,
@@ -51,6 +54,26 @@ CREATE TABLE console_sessions (
 	CONSTRAINT uq_console_sessions_hash UNIQUE (hash),
 	CONSTRAINT fk_console_sessions_key_id FOREIGN KEY(key_id) REFERENCES api_keys (id),
 	CONSTRAINT ck_console_sessions_role CHECK (role IN ('viewer', 'user', 'team_admin', 'admin'))
+);
+CREATE TABLE invitations (
+	id VARCHAR(64) NOT NULL,
+	hash BLOB NOT NULL,
+	role VARCHAR(16) NOT NULL,
+	user_name VARCHAR(64) DEFAULT '' NOT NULL,
+	team_id VARCHAR(64),
+	"plan" VARCHAR(32),
+	created_by VARCHAR(64) NOT NULL,
+	created_by_name VARCHAR(128) DEFAULT '' NOT NULL,
+	created_at_ms BIGINT NOT NULL,
+	expires_at_ms BIGINT NOT NULL,
+	accepted_at_ms BIGINT,
+	accepted_user_id VARCHAR(64),
+	CONSTRAINT pk_invitations PRIMARY KEY (id),
+	CONSTRAINT uq_invitations_hash UNIQUE (hash),
+	CONSTRAINT fk_invitations_team_id FOREIGN KEY(team_id) REFERENCES teams (id),
+	CONSTRAINT fk_invitations_accepted_user_id FOREIGN KEY(accepted_user_id) REFERENCES users (id),
+	CONSTRAINT ck_invitations_role CHECK (role IN ('viewer', 'user', 'team_admin', 'admin')),
+	CONSTRAINT ck_invitations_plan CHECK (plan IN ('personal_free', 'personal_pro', 'team_pro', 'enterprise'))
 );
 CREATE TABLE secrets (
 	name VARCHAR(64) NOT NULL,
@@ -1139,6 +1162,10 @@ CREATE INDEX ix_erasures_finished_at_ms ON erasures (finished_at_ms);
 CREATE INDEX ix_files_expires_at_s ON files (expires_at_s);
 CREATE INDEX ix_files_owner_id ON files (owner_id, created_at_s, id);
 CREATE INDEX ix_files_owner_id_purpose ON files (owner_id, purpose, created_at_s, id);
+CREATE INDEX ix_invitations_accepted_user_id ON invitations (accepted_user_id);
+CREATE INDEX ix_invitations_created_by ON invitations (created_by);
+CREATE INDEX ix_invitations_expires_at_ms ON invitations (expires_at_ms);
+CREATE INDEX ix_invitations_team_id ON invitations (team_id);
 CREATE INDEX ix_memories_owner_id ON memories (owner_id, updated_at_ms, id);
 CREATE INDEX ix_memories_unused ON memories (updated_at_ms) WHERE turns = 0 AND epoch = 0;
 CREATE INDEX ix_memory_fact_sources_entity_id ON memory_fact_sources (entity_id, turn);

@@ -4,6 +4,7 @@ import pytest
 
 from services.accounts.sign_in.attempts import SignInAttempt, safe_return, seal, unseal
 from services.accounts.sign_in.claims import person_of
+from services.accounts.sign_in.roles import role_by_issuer, role_by_key
 from services.common.errors import GatewayError
 from services.common.settings import Oidc
 from tests.grid import Grid, each_row
@@ -18,13 +19,13 @@ SETTINGS = Oidc(
 )
 CLAIMS = {"sub": "1", "email": "ada@example.com"}
 ROLES = {
-    "none": ({}, "user"),
-    "unknown": ({"realm": {"roles": ["other"]}}, "user"),
-    "lower than the default": ({"realm": {"roles": "auditors"}}, "viewer"),
+    "none": ({}, ""),
+    "unknown": ({"realm": {"roles": ["other"]}}, ""),
+    "the lowest": ({"realm": {"roles": "auditors"}}, "viewer"),
     "the highest": ({"realm": {"roles": ["auditors", "operators", "leads"]}}, "admin"),
     "a name with a dot": ({"realm.roles": ["leads"]}, "team_admin"),
-    "not a text": ({"realm": {"roles": [["operators"], 7, None]}}, "user"),
-    "not an object": ({"realm": "operators"}, "user"),
+    "not a text": ({"realm": {"roles": [["operators"], 7, None]}}, ""),
+    "not an object": ({"realm": "operators"}, ""),
 }
 REFUSED = {
     "no subject": ({"sub": ""}, "sub"),
@@ -57,15 +58,26 @@ def test_roles_and_teams_come_from_claims() -> None:
     assert person_of({**CLAIMS, "groups": ["x", "g-lab"]}, SETTINGS).team == "lab"
     assert person_of(CLAIMS, SETTINGS).team == ""
     assert person_of(CLAIMS, Oidc()).team is None
+    verified = {**CLAIMS, "email_verified": True}
+    assert person_of(verified, SETTINGS).email == "ada@example.com"
+    assert person_of(CLAIMS, SETTINGS).email == ""
 
 
-def test_people_without_a_name_or_a_role_are_refused() -> None:
+def test_roles_by_the_way_of_the_sign_in() -> None:
+    claimed = [role_by_issuer(*one) for one in (("viewer", "admin", "user"), ("", "admin", "user"))]
+    assert claimed == ["viewer", "admin"]
+    assert [role_by_issuer("", "", one) for one in ("user", "")] == ["user", ""]
+    expected = {"": "user", "viewer": "viewer", "user": "user", "team_admin": "user"}
+    for role, of_a_program in {**expected, "admin": "user"}.items():
+        assert role_by_key(role, is_for_sign_in=False) == of_a_program
+        assert role_by_key(role, is_for_sign_in=True) == (role or "user")
+
+
+def test_people_without_a_name_are_refused() -> None:
     with Grid() as grid:
         for name, (claims, word) in REFUSED.items():
             with grid.row(name), pytest.raises(GatewayError, match=word):
                 person_of({**CLAIMS, **claims}, SETTINGS)
-    with pytest.raises(GatewayError, match="no role"):
-        person_of(CLAIMS, SETTINGS.model_copy(update={"default_role": ""}))
 
 
 @each_row("path, expected", RETURNS.items())

@@ -18,6 +18,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from gateway.errors.v1 import errors_pb2
 from services.accounts import tables as accounts
 from services.accounts.erasure import tables as erasure
+from services.accounts.invitations import tables as invitations
 from services.accounts.limits import tables as limits
 from services.accounts.providers import tables as providers
 from services.accounts.requests import tables as requests
@@ -62,6 +63,7 @@ TABLES = {
     accounts.admin_keys,
     accounts.audit_log,
     sign_in.sessions,
+    invitations.invitations,
     erasure.erasures,
     erasure.erased_items,
     providers.stored_providers,

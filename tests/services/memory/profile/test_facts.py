@@ -65,6 +65,41 @@ class Profile:
             return sorted(await connection.scalars(select(table.c.value)))
 
 
+async def test_a_fact_is_corrected_and_deleted_alone(engine: AsyncEngine) -> None:
+    profile = Profile(engine)
+    await profile.say("Basel", ("m1", 1))
+    await profile.say("Bern", ("m1", 2))
+    await profile.say("tea", ("m1", 3), ("preferences", "drink"))
+    home = (await profile.facts.of("ada"))[0]
+
+    async def correct(value: str, owner: str = "ada", fact_id: str = home.id) -> str:
+        profile.clock.now_s += 1
+        async with writing(engine) as connection:
+            return await profile.facts.correct(
+                connection, owner, fact_id, value, profile.clock.now_ms()
+            )
+
+    async def remove(fact_id: str, owner: str = "ada") -> bool:
+        async with writing(engine) as connection:
+            return await profile.facts.remove(connection, owner, fact_id)
+
+    assert await correct("Thun", owner="eve") == ""
+    # The same words in other letters are the same fact, as it is written now.
+    assert await correct("BERN") == home.id
+    corrected = await correct("Thun")
+    assert await profile.known() == ["Thun", "tea"]
+    assert await correct("Chur") == "", "a superseded fact is none that a user sees"
+    # It is the user's own word, which stays without the conversation.
+    await profile.withdraw("m1", 1)
+    assert await profile.known() == ["Thun"]
+    await profile.say("Genf", ("m2", 1))
+    [current] = await profile.facts.of("ada")
+    assert not await remove(corrected)
+    assert not await remove(current.id, owner="eve")
+    assert await remove(current.id)
+    assert await profile.kept() == [], "what it superseded does not come back"
+
+
 @ONE_DATABASE
 async def test_what_is_said_later_supersedes_and_nothing_is_erased(engine: AsyncEngine) -> None:
     profile = Profile(engine)

@@ -57,7 +57,7 @@ export default function Chats() {
       {latestChats.value?.length === 0 && (
         <Empty title="There are no chats yet">
           <p>
-            Conversations of the <a href="/console">playground</a> are kept here, as
+            Conversations of the <a href="/console">chat</a> are kept here, as
             conversations of the API.
           </p>
         </Empty>

@@ -1,53 +1,112 @@
-import { useState } from "preact/hooks";
+// The caller's files: a grid that is searched, sorted, and acted on one by one or several at once.
+import { useEffect, useState } from "preact/hooks";
 
+import { useActions } from "../../parts/actions";
 import { ConfirmButton } from "../../parts/confirm";
 import { Empty } from "../../parts/empty";
 import { Failure } from "../../parts/failure";
-import { size, when } from "../../parts/formats";
+import { size } from "../../parts/formats";
 import { useLoaded } from "../../parts/loading";
 import { MoreButton } from "../../parts/more_button";
 import { usePaged } from "../../parts/paged";
 import { save } from "../../parts/save";
 import { useTitle } from "../../parts/title";
 import { DropArea, FileButton, UploadList, useUploads } from "../../parts/uploads";
-import { Preview } from "./preview";
+import { words } from "../../words";
+import { Entry } from "./entry";
+import { ORDERS, type Order, isOrder, shownFiles } from "./order";
 import { type StoreFile, contentOf, deleteFile, getStorage, listFiles } from "./store";
 
+const text = words.files;
+
 export default function Files() {
-  useTitle("Files");
+  useTitle(text.title);
   const files = usePaged(listFiles, []);
   const storage = useLoaded(getStorage, []);
   const [shown, setShown] = useState("");
+  const [query, setQuery] = useState("");
+  const [order, setOrder] = useState<Order>("newest");
+  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
+  const needsAll = query !== "" || order !== "newest";
+  // Only the whole list can be searched and sorted.
+  useEffect(() => {
+    if (needsAll && !files.isLoading) files.more?.();
+  }, [needsAll, files.isLoading, files.more !== undefined]);
 
   function reload(): void {
+    setChosen(new Set());
     files.reload();
     storage.reload();
   }
 
   const uploads = useUploads(reload);
+  const listed = shownFiles(files.items, query, order);
+  const selected = listed.filter(({ id }) => chosen.has(id));
   return (
     <DropArea onFiles={uploads.add}>
-      <h1>Files</h1>
+      <h1>{text.title}</h1>
       {storage.data && <Quota {...storage.data} />}
-      <p class="actions">
-        <FileButton label="Upload files" onFiles={uploads.add} />
+      <div class="actions">
+        <FileButton label={text.upload} onFiles={uploads.add} />
         <button type="button" class="quiet" onClick={reload}>
-          Refresh
+          {words.requests.refresh}
         </button>
-      </p>
+        <input
+          type="search"
+          aria-label={text.search}
+          placeholder={text.search}
+          value={query}
+          onInput={(event) => setQuery(event.currentTarget.value)}
+        />
+        <label class="inline">
+          {text.sort}
+          <select
+            value={order}
+            onChange={({ currentTarget: { value } }) => {
+              if (isOrder(value)) setOrder(value);
+            }}
+          >
+            {ORDERS.map((one) => (
+              <option key={one} value={one}>
+                {text.orders[one]}
+              </option>
+            ))}
+          </select>
+        </label>
+      </div>
       <UploadList uploads={uploads} />
       <Failure error={files.error ?? storage.error} />
-      {files.items.length === 0 && files.isLoaded && (
-        <Empty title="There are no files yet">
-          <p>Drop some onto this page, or choose “Upload files”. Requests name them by their id.</p>
+      {files.isLoaded && files.items.length === 0 && (
+        <Empty title={text.none}>
+          <p>{text.noneHint}</p>
         </Empty>
       )}
-      <ul class="cards" aria-label="Files">
-        {files.items.map((file) => (
-          <li key={file.id}>
+      {files.items.length > 0 && listed.length === 0 && !files.isLoading && (
+        <Empty title={text.noneNamed(query)} />
+      )}
+      {listed.length > 0 && (
+        <Selection
+          listed={listed}
+          selected={selected}
+          onChoose={(some) => setChosen(new Set(some.map(({ id }) => id)))}
+          onDeleted={reload}
+        />
+      )}
+      <ul class="cards grid" aria-label={text.title}>
+        {listed.map((file) => (
+          <li key={file.id} class={shown === file.id ? "wide" : ""}>
             <Entry
               file={file}
               isShown={shown === file.id}
+              isChosen={chosen.has(file.id)}
+              onChoose={(isChosen) =>
+                setChosen((before) => {
+                  const after = new Set(before);
+                  if (isChosen) after.add(file.id);
+                  else after.delete(file.id);
+                  return after;
+                })
+              }
               onShow={() => setShown((id) => (id === file.id ? "" : file.id))}
               onDelete={async () => {
                 await deleteFile(file.id);
@@ -57,73 +116,83 @@ export default function Files() {
           </li>
         ))}
       </ul>
-      <MoreButton list={files} label="More files" />
+      {!needsAll && <MoreButton list={files} label={text.more} />}
     </DropArea>
   );
 }
 
-function Quota({ files, used_bytes, quota_bytes }: { files: number; used_bytes: number; quota_bytes: number }) {
+function Quota({
+  files,
+  used_bytes,
+  quota_bytes,
+}: {
+  files: number;
+  used_bytes: number;
+  quota_bytes: number;
+}) {
   return (
     <p class="quota">
       <label>
-        {files === 1 ? "1 file takes" : `${files} files take`} up {size(used_bytes)} of{" "}
-        {size(quota_bytes)}
+        {text.quota(files, size(used_bytes), size(quota_bytes))}
         <meter value={used_bytes} max={quota_bytes} high={quota_bytes * 0.9} />
       </label>
     </p>
   );
 }
 
-function Entry({
-  file,
-  isShown,
-  onShow,
-  onDelete,
+/** What can be done with several files at once. */
+function Selection({
+  listed,
+  selected,
+  onChoose,
+  onDeleted,
 }: {
-  file: StoreFile;
-  isShown: boolean;
-  onShow: () => void;
-  onDelete: () => Promise<void>;
+  listed: readonly StoreFile[];
+  selected: readonly StoreFile[];
+  onChoose: (files: readonly StoreFile[]) => void;
+  onDeleted: () => void;
 }) {
-  const [error, setError] = useState<unknown>();
-
-  async function download(): Promise<void> {
-    setError(undefined);
-    try {
-      save(await contentOf(file), file.filename);
-    } catch (failure) {
-      setError(failure);
-    }
-  }
-
+  const { error, run } = useActions();
+  const isAll = selected.length === listed.length;
   return (
-    <article aria-label={file.filename}>
-      <h2>{file.filename}</h2>
-      <p class="hint">
-        {size(file.size_bytes)} · {file.mime_type} · {when(file.created_at)} · expires{" "}
-        {when(file.expires_at)}
-      </p>
-      <p class="hint">
-        <code>{file.id}</code>
-      </p>
+    <div class="selection">
       <div class="actions">
-        <button type="button" class="quiet" aria-expanded={isShown} onClick={onShow}>
-          Preview
-          <span class="visually-hidden"> {file.filename}</span>
-        </button>
-        <button type="button" class="quiet" onClick={download}>
-          Download
-          <span class="visually-hidden"> {file.filename}</span>
-        </button>
-        <ConfirmButton
-          label="Delete"
-          name={file.filename}
-          question={`Delete ${file.filename}? Requests that name it will fail.`}
-          onConfirm={onDelete}
-        />
+        <label class="inline">
+          <input
+            type="checkbox"
+            checked={isAll}
+            onChange={() => onChoose(isAll ? [] : listed)}
+          />
+          {selected.length === 0 ? text.chooseAll : text.chosen(selected.length)}
+        </label>
+        {selected.length > 0 && (
+          <>
+            <button
+              type="button"
+              class="quiet"
+              onClick={() =>
+                void run(async () => {
+                  for (const file of selected) save(await contentOf(file), file.filename);
+                })
+              }
+            >
+              {text.downloadChosen}
+            </button>
+            <ConfirmButton
+              label={text.removeChosen}
+              question={text.removeChosenQuestion(selected.length)}
+              onConfirm={async () => {
+                try {
+                  for (const { id } of selected) await deleteFile(id);
+                } finally {
+                  onDeleted();
+                }
+              }}
+            />
+          </>
+        )}
       </div>
       <Failure error={error} />
-      {isShown && <Preview file={file} />}
-    </article>
+    </div>
   );
 }

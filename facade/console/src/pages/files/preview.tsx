@@ -1,19 +1,21 @@
 // What a file holds, as far as a browser shows it without running any of it.
-import { useEffect, useState } from "preact/hooks";
-
 import { Failure } from "../../parts/failure";
 import { size } from "../../parts/formats";
 import { useLoaded } from "../../parts/loading";
 import { Markdown } from "../../parts/markdown";
+import { words } from "../../words";
+import { useObjectAddress } from "./object_address";
 import { type StoreFile, contentOf } from "./store";
+
+const text = words.files;
 
 const MAX_TEXT = 200 * 1024;
 const MAX_MEDIA = 50 * 1024 * 1024;
 const TEXTS = /^(text\/|application\/(json|xml|x-ndjson|toml|yaml|javascript)$)|\+(json|xml)$/;
 
-type Kind = "image" | "audio" | "video" | "text" | "markdown" | "none";
+export type Kind = "image" | "audio" | "video" | "text" | "markdown" | "none";
 
-function kindOf(file: StoreFile): Kind {
+export function kindOf(file: StoreFile): Kind {
   const [family] = file.mime_type.split("/");
   if (family === "image" || family === "audio" || family === "video") {
     return file.size_bytes <= MAX_MEDIA ? family : "none";
@@ -24,11 +26,13 @@ function kindOf(file: StoreFile): Kind {
   return TEXTS.test(file.mime_type) ? "text" : "none";
 }
 
+export const isText = (kind: Kind): boolean => kind === "text" || kind === "markdown";
+
 export function Preview({ file }: { file: StoreFile }) {
   const kind = kindOf(file);
   switch (kind) {
     case "none":
-      return <p class="hint">There is no preview of {file.mime_type}. Download it to read it.</p>;
+      return <p class="hint">{text.noPreview(file.mime_type)}</p>;
     case "text":
     case "markdown":
       return <TextPreview file={file} isMarkdown={kind === "markdown"} />;
@@ -43,26 +47,19 @@ function TextPreview({ file, isMarkdown }: { file: StoreFile; isMarkdown: boolea
     [file.id],
   );
   if (error !== undefined) return <Failure error={error} />;
-  if (data === undefined) return <p role="status">Loading…</p>;
+  if (data === undefined) return <p role="status">{words.loading}</p>;
   return (
     <>
       {isMarkdown ? <Markdown text={data} /> : <pre tabIndex={0}>{data}</pre>}
-      {file.size_bytes > MAX_TEXT && <p class="hint">The first {size(MAX_TEXT)} are shown.</p>}
+      {file.size_bytes > MAX_TEXT && <p class="hint">{text.firstShown(size(MAX_TEXT))}</p>}
     </>
   );
 }
 
 function MediaPreview({ file, kind }: { file: StoreFile; kind: "image" | "audio" | "video" }) {
-  const { data, error } = useLoaded((signal) => contentOf(file, { signal }), [file.id]);
-  const [address, setAddress] = useState("");
-  useEffect(() => {
-    if (data === undefined) return;
-    const made = URL.createObjectURL(data);
-    setAddress(made);
-    return () => URL.revokeObjectURL(made);
-  }, [data]);
+  const { address, error } = useObjectAddress(file);
   if (error !== undefined) return <Failure error={error} />;
-  if (!address) return <p role="status">Loading…</p>;
+  if (!address) return <p role="status">{words.loading}</p>;
   // A script in an SVG does not run where an image element shows it.
   if (kind === "image") return <img class="preview" src={address} alt={file.filename} />;
   if (kind === "audio") return <audio controls src={address} aria-label={file.filename} />;

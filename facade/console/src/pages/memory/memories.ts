@@ -60,6 +60,7 @@ export interface Snippet {
 }
 
 export interface Fact {
+  id: string;
   topic: string;
   sub_topic: string;
   value: string;
@@ -99,6 +100,16 @@ export async function search(id: string, query: string, signal?: AbortSignal): P
 
 export async function getProfile(signal?: AbortSignal): Promise<Fact[]> {
   return (await json<{ facts: Fact[] }>("/v1/memory/profile", { signal })).facts;
+}
+
+const factPath = (id: string): string => `/v1/memory/profile/facts/${encodeURIComponent(id)}`;
+
+export async function correctFact(id: string, value: string): Promise<void> {
+  await send(factPath(id), { method: "PATCH", json: { value } });
+}
+
+export async function deleteFact(id: string): Promise<void> {
+  await send(factPath(id), { method: "DELETE" });
 }
 
 export async function deleteProfile(): Promise<void> {

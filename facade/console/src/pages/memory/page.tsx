@@ -6,18 +6,21 @@ import { when } from "../../parts/formats";
 import { MoreButton } from "../../parts/more_button";
 import { usePaged } from "../../parts/paged";
 import { useTitle } from "../../parts/title";
+import { words } from "../../words";
 import { Details } from "./details";
 import { listMemories } from "./memories";
 import { Profile } from "./profile";
 
+const text = words.memory;
+
 export default function Memory() {
   const { query } = useLocation();
   const id = query["id"];
-  useTitle(id ?? "Memory");
+  useTitle(id ?? text.title);
   if (id !== undefined) return <Details key={id} id={id} />;
   return (
     <>
-      <h1>Memory</h1>
+      <h1>{text.title}</h1>
       <List />
       <Profile />
     </>
@@ -31,18 +34,16 @@ function List() {
   }, []);
   return (
     <section aria-labelledby="memories">
-      <h2 id="memories">Conversations</h2>
+      <h2 id="memories">{text.conversations}</h2>
       <Failure error={memories.error} />
       {memories.items.length === 0 && memories.isLoaded && (
-        <Empty title="Nothing is remembered yet">
+        <Empty title={text.none}>
           <p>
-            Send requests with a <code>memory_id</code> of your choice, in the{" "}
-            <a href="/console">playground</a> or from your program: the gateway keeps the
-            conversation under it.
+            {text.noneHint} <a href="/console">{text.toChat}</a>
           </p>
         </Empty>
       )}
-      <ul class="cards" aria-label="Conversations">
+      <ul class="cards" aria-label={text.conversations}>
         {memories.items.map((memory) => (
           <li key={memory.id}>
             <article>
@@ -50,14 +51,13 @@ function List() {
                 <a href={addressOf(memory.id)}>{memory.id}</a>
               </h3>
               <p class="hint">
-                {memory.turns === 1 ? "1 turn" : `${memory.turns} turns`} · used{" "}
-                {when(memory.updated_at)} · {memory.state}
+                {text.turnsUsed(memory.turns, when(memory.updated_at))} · {text.states[memory.state]}
               </p>
             </article>
           </li>
         ))}
       </ul>
-      <MoreButton list={memories} label="More conversations" />
+      <MoreButton list={memories} label={text.more} />
     </section>
   );
 }

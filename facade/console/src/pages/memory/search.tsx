@@ -3,7 +3,10 @@ import { useState } from "preact/hooks";
 
 import { Failure } from "../../parts/failure";
 import { when } from "../../parts/formats";
+import { words } from "../../words";
 import { type Snippet, search } from "./memories";
+
+const text = words.memory.search;
 
 export function Search({ id }: { id: string }) {
   const [query, setQuery] = useState("");
@@ -26,27 +29,27 @@ export function Search({ id }: { id: string }) {
 
   return (
     <section aria-labelledby="search">
-      <h2 id="search">Search</h2>
+      <h2 id="search">{text.title}</h2>
       <form class="actions" role="search" onSubmit={submit}>
         <input
           type="search"
-          aria-label="Search in earlier turns"
+          aria-label={text.label}
           required
           value={query}
           onInput={(event) => setQuery(event.currentTarget.value)}
         />
-        <button disabled={isBusy}>Search</button>
+        <button disabled={isBusy}>{text.title}</button>
       </form>
       <Failure error={error} />
       <div role="status">
-        {found?.length === 0 && <p class="hint">Nothing of the earlier turns matches.</p>}
+        {found?.length === 0 && <p class="hint">{text.none}</p>}
         {found !== undefined && found.length > 0 && (
-          <ol aria-label="Results">
+          <ol aria-label={text.results}>
             {found.map((snippet) => (
               <li key={snippet.id}>
                 <p>{snippet.text}</p>
                 <p class="hint">
-                  Turn {snippet.id} · {when(snippet.created_at)} · score {snippet.score.toFixed(2)}
+                  {text.of(snippet.id, when(snippet.created_at), snippet.score)}
                 </p>
               </li>
             ))}

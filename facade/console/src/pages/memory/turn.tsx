@@ -1,18 +1,21 @@
 // A turn of a remembered conversation.
 import { when } from "../../parts/formats";
 import { Markdown } from "../../parts/markdown";
+import { words } from "../../words";
 import type { Part, Turn } from "./memories";
+
+const text = words.memory;
 
 export function TurnView({ turn }: { turn: Turn }) {
   return (
-    <article aria-label={`Turn ${turn.id}`}>
+    <article aria-label={text.turn(turn.id)}>
       <p class="hint">
-        Turn {turn.id} · {when(turn.created_at)}
-        {turn.open && " · not ended"}
+        {text.turn(turn.id)} · {when(turn.created_at)}
+        {turn.open && ` · ${text.open}`}
       </p>
       {turn.messages.map((message) => (
         <div class={`message ${message.role === "user" ? "user" : "assistant"}`}>
-          <p class="role">{message.name ?? message.role}</p>
+          <p class="role">{message.name ?? text.who[message.role === "user" ? "user" : "assistant"]}</p>
           {message.content.map((part) => (
             <PartView part={part} />
           ))}
@@ -38,11 +41,11 @@ function PartView({ part }: { part: Part }) {
         </p>
       );
     case "tool_use":
-      return <Folded title={`Call of ${part.name}`} value={part.input} />;
+      return <Folded title={text.call(part.name ?? "")} value={part.input} />;
     case "tool_result":
       return (
         <details>
-          <summary>{part.is_error ? "Error of a tool" : "Result of a tool"}</summary>
+          <summary>{part.is_error ? text.toolError : text.toolResult}</summary>
           {(part.content ?? []).map((inner) => (
             <PartView part={inner} />
           ))}

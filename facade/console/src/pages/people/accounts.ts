@@ -1,8 +1,10 @@
 // Users, teams, keys, their limits and the audit log, for administrators.
 import type { LimitUsage } from "../../parts/limit_states";
+import type { Role } from "../../shell/session";
 import { type List, call } from "../operations/admin";
 
 export const PLANS = ["personal_free", "personal_pro", "team_pro", "enterprise"] as const;
+export type Plan = (typeof PLANS)[number];
 
 export interface Key {
   id: string;
@@ -10,7 +12,7 @@ export interface Key {
   name: string;
   user: string;
   team: string | null;
-  plan: string;
+  plan: Plan;
   state: "active" | "disabled" | "expired" | "revoked";
   enabled: boolean;
   /** Unix seconds. */
@@ -25,15 +27,36 @@ export interface User {
   id: string;
   name: string;
   team: string | null;
-  plan: string;
+  plan: Plan;
+  /** The role that is set, or null. */
+  role: Role | null;
   /** Unix seconds. */
   created_at: number;
+}
+
+export interface Invitation {
+  id: string;
+  role: Role;
+  /** Name or address of the person, or null. */
+  user: string | null;
+  team: string | null;
+  state: "open" | "accepted" | "expired";
+  created_by: string;
+  created_by_name: string | null;
+  /** Unix seconds. */
+  created_at: number;
+  /** Unix seconds. */
+  expires_at: number;
+  /** Unix seconds, or null. */
+  accepted_at: number | null;
+  /** Address that accepts it, in the answer that creates it alone. */
+  link?: string;
 }
 
 export interface Team {
   id: string;
   name: string;
-  plan: string;
+  plan: Plan;
   users: number;
   /** Unix seconds. */
   created_at: number;
@@ -117,10 +140,27 @@ export const createUser = (name: string, team: string): Promise<User> =>
 export const moveUser = (id: string, team: string | null): Promise<User> =>
   change("PATCH", at("users", id), { team });
 
+export const setRole = (id: string, role: string | null): Promise<User> =>
+  change("PATCH", at("users", id), { role });
+
 export const deleteUser = (id: string): Promise<unknown> => change("DELETE", at("users", id));
 
 export const eraseUser = (id: string): Promise<unknown> =>
   change("POST", `${at("users", id)}/erase`);
+
+export const listInvitations = (page: string, signal?: AbortSignal): Promise<Page<Invitation>> =>
+  listed("invitations", {}, page, signal);
+
+export const createInvitation = (fields: {
+  role: string;
+  user?: string;
+  team?: string;
+  plan?: string;
+  expires_at: number;
+}): Promise<Invitation> => change("POST", "invitations", fields);
+
+export const revokeInvitation = (id: string): Promise<unknown> =>
+  change("DELETE", at("invitations", id));
 
 export const listTeams = (
   name: string,

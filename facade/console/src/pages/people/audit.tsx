@@ -10,7 +10,7 @@ import { words } from "../../words";
 import { type AuditEntry, listAudit } from "./accounts";
 
 const text = words.people.audit;
-const KINDS = ["key", "user", "team", "tag", "end_user", "admin_key", "model_group"] as const;
+const KINDS = ["key", "user", "team", "tag", "end_user", "admin_key", "model_group", "provider", "invitation", "session"] as const;
 
 export function Audit() {
   const [kind, setKind] = useState("");

@@ -7,14 +7,15 @@ import { words } from "../../words";
 import { administersAll, isAdministrator } from "../../shell/session";
 import { AdminSignIn } from "../operations/admin_sign_in";
 import { Audit } from "./audit";
+import { Invitations } from "./invitations";
 import { Keys } from "./keys";
 import { OtherLimits } from "./other_limits";
 import { Teams } from "./teams";
 import { Users } from "./users";
 
-const TABS = { keys: Keys, users: Users, teams: Teams, limits: OtherLimits, audit: Audit };
+const TABS = { keys: Keys, users: Users, invitations: Invitations, teams: Teams, limits: OtherLimits, audit: Audit };
 type Tab = keyof typeof TABS;
-const OF_TEAM: readonly string[] = ["keys", "users"] satisfies Tab[];
+const OF_TEAM: readonly string[] = ["keys", "users", "invitations"] satisfies Tab[];
 const text = words.people;
 
 export default function People() {

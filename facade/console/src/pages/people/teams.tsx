@@ -42,7 +42,9 @@ export function Teams() {
           {text.plan}
           <select name="plan">
             {PLANS.map((plan) => (
-              <option key={plan}>{plan}</option>
+              <option key={plan} value={plan}>
+                {words.plans[plan]}
+              </option>
             ))}
           </select>
         </label>
@@ -90,7 +92,9 @@ function Card({ team, onChanged }: { team: Team; onChanged: () => void }) {
             }}
           >
             {PLANS.map((plan) => (
-              <option key={plan}>{plan}</option>
+              <option key={plan} value={plan}>
+                {words.plans[plan]}
+              </option>
             ))}
           </select>
         </label>

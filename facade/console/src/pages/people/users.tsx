@@ -10,9 +10,10 @@ import { usePaged } from "../../parts/paged";
 import { useActions } from "../../parts/actions";
 import { administersAll } from "../../shell/session";
 import { words } from "../../words";
-import { type User, createUser, deleteUser, eraseUser, listUsers, moveUser } from "./accounts";
+import { type User, createUser, deleteUser, eraseUser, listUsers, moveUser, setRole } from "./accounts";
 import { LimitsForm } from "../operations/limits";
 import { NameSearch } from "./name_search";
+import { RoleOptions, mayMakeAdministrators } from "./role_options";
 
 const text = words.people.users;
 
@@ -79,13 +80,36 @@ function Card({ user, onChanged }: { user: User; onChanged: () => void }) {
     <article aria-label={user.name}>
       <h3>{user.name}</h3>
       <p class="hint">
-        {user.team === null ? text.noTeam : text.inTeam(user.team)} · {user.plan} · {text.since(when(user.created_at))}
+        {user.role !== null && `${words.roles[user.role]} · `}
+        {user.team === null ? text.noTeam : text.inTeam(user.team)} · {words.plans[user.plan]} · {text.since(when(user.created_at))}
       </p>
       <div class="actions">
         <a href={`/console/people?user=${encodeURIComponent(user.name)}`}>
           {text.keys}
           <span class="visually-hidden"> {user.name}</span>
         </a>
+        {administersAll.value && (user.role !== "admin" || mayMakeAdministrators()) && (
+          <label class="inline">
+            {text.role}
+            <select
+              value={user.role ?? ""}
+              aria-label={text.roleOf(user.name)}
+              onChange={(event) => {
+                const role = event.currentTarget.value;
+                void run(async () => {
+                  try {
+                    await setRole(user.id, role === "" ? null : role);
+                  } finally {
+                    onChanged();
+                  }
+                });
+              }}
+            >
+              <option value="">{text.noRole}</option>
+              <RoleOptions />
+            </select>
+          </label>
+        )}
         {administersAll.value && (
           <>
             <button

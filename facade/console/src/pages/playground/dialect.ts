@@ -1,4 +1,4 @@
-// What a dialect of the playground is.
+// What a dialect of the chat is.
 import type { AssistantTurn, Turn } from "./conversation";
 import type { Settings } from "./settings";
 

@@ -1,4 +1,4 @@
-// The dialects of the playground.
+// The dialects of the chat.
 import { chat } from "./chat";
 import type { Dialect } from "./dialect";
 import { messages } from "./messages";

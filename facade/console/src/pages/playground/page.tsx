@@ -48,7 +48,7 @@ interface Cleared {
   shown: string;
 }
 
-export default function Playground() {
+export default function Chat() {
   const [problem, setProblem] = useState<unknown>();
   const [cleared, setCleared] = useState<Cleared>();
   // Until another chat is shown nothing is sent, so that nothing goes to the wrong one.
@@ -63,7 +63,7 @@ export default function Playground() {
   const { edited } = message.value;
   useFocusAfterEdit(edited);
   const chat = latestChats.value?.find((one) => rootOf(one) === currentRoot.value);
-  useTitle(chat === undefined ? "Playground" : titleOf(chat));
+  useTitle(chat === undefined ? words.chat.title : titleOf(chat));
 
   /** Send a conversation; return whether it was sent. */
   function answer(now: readonly Turn[]): boolean {
@@ -168,7 +168,7 @@ export default function Playground() {
   return (
     <div class="playground">
       <div class="page-head">
-        <h1>Playground</h1>
+        <h1>{words.chat.title}</h1>
         {turns.value.length > 0 && (
           <button
             type="button"

@@ -1,4 +1,4 @@
-// A logged request as a conversation of the playground.
+// A logged request as a conversation of the chat.
 import type { AssistantTurn, Block, Turn, UserTurn } from "../playground/conversation";
 import { settled } from "../playground/history";
 import { ended } from "../playground/run";
@@ -34,7 +34,7 @@ export function readChat(request: RequestDetails): LoggedChat | undefined {
   return new Reader(dialect).read(fields as Json);
 }
 
-/** Show a conversation in the playground, once what goes on there has ended. */
+/** Show a conversation in the chat, once what goes on there has ended. */
 export async function openInChat(chat: LoggedChat): Promise<void> {
   await ended();
   await settled();

@@ -27,10 +27,12 @@ def create() -> None:
         sa.Column("team_id", sa.String(64)),
         sa.Column("plan", sa.String(32), nullable=False),
         sa.Column("created_at_ms", sa.BigInteger(), nullable=False),
+        sa.Column("role", sa.String(16)),
         sa.PrimaryKeyConstraint("id", name="pk_users"),
         sa.UniqueConstraint("name", name="uq_users_name"),
         sa.ForeignKeyConstraint(["team_id"], ["teams.id"], name="fk_users_team_id"),
         sa.CheckConstraint(_PLANS, name="ck_users_plan"),
+        sa.CheckConstraint(_ROLES, name="ck_users_role"),
     )
     op.create_index("ix_users_team_id", "users", ["team_id"])
     op.create_table(
@@ -45,6 +47,7 @@ def create() -> None:
         sa.Column("expires_at_ms", sa.BigInteger()),
         sa.Column("disabled", sa.Boolean(), nullable=False, server_default=sa.false()),
         sa.Column("replaces", sa.String(64)),
+        sa.Column("for_sign_in", sa.Boolean(), nullable=False, server_default=sa.false()),
         sa.PrimaryKeyConstraint("id", name="pk_api_keys"),
         sa.UniqueConstraint("hash", name="uq_api_keys_hash"),
         sa.ForeignKeyConstraint(["user_id"], ["users.id"], name="fk_api_keys_user_id"),
@@ -57,7 +60,7 @@ def create() -> None:
         sa.Column("id", sa.String(64), nullable=False),
         sa.Column("hash", sa.LargeBinary(32), nullable=False),
         sa.Column("key_id", sa.String(64), nullable=False),
-        sa.Column("role", sa.String(16), nullable=False),
+        sa.Column("role", sa.String(16)),
         sa.Column("method", sa.String(16), nullable=False),
         sa.Column("admin_key_id", sa.String(64), nullable=False, server_default=""),
         sa.Column("created_at_ms", sa.BigInteger(), nullable=False),
@@ -70,6 +73,33 @@ def create() -> None:
     )
     op.create_index("ix_console_sessions_key_id", "console_sessions", ["key_id"])
     op.create_index("ix_console_sessions_ends_at_ms", "console_sessions", ["ends_at_ms"])
+    op.create_table(
+        "invitations",
+        sa.Column("id", sa.String(64), nullable=False),
+        sa.Column("hash", sa.LargeBinary(32), nullable=False),
+        sa.Column("role", sa.String(16), nullable=False),
+        sa.Column("user_name", sa.String(64), nullable=False, server_default=""),
+        sa.Column("team_id", sa.String(64)),
+        sa.Column("plan", sa.String(32)),
+        sa.Column("created_by", sa.String(64), nullable=False),
+        sa.Column("created_by_name", sa.String(128), nullable=False, server_default=""),
+        sa.Column("created_at_ms", sa.BigInteger(), nullable=False),
+        sa.Column("expires_at_ms", sa.BigInteger(), nullable=False),
+        sa.Column("accepted_at_ms", sa.BigInteger()),
+        sa.Column("accepted_user_id", sa.String(64)),
+        sa.PrimaryKeyConstraint("id", name="pk_invitations"),
+        sa.UniqueConstraint("hash", name="uq_invitations_hash"),
+        sa.ForeignKeyConstraint(["team_id"], ["teams.id"], name="fk_invitations_team_id"),
+        sa.ForeignKeyConstraint(
+            ["accepted_user_id"], ["users.id"], name="fk_invitations_accepted_user_id"
+        ),
+        sa.CheckConstraint(_ROLES, name="ck_invitations_role"),
+        sa.CheckConstraint(_PLANS, name="ck_invitations_plan"),
+    )
+    op.create_index("ix_invitations_team_id", "invitations", ["team_id"])
+    op.create_index("ix_invitations_created_by", "invitations", ["created_by"])
+    op.create_index("ix_invitations_accepted_user_id", "invitations", ["accepted_user_id"])
+    op.create_index("ix_invitations_expires_at_ms", "invitations", ["expires_at_ms"])
     op.create_table(
         "secrets",
         sa.Column("name", sa.String(64), nullable=False),

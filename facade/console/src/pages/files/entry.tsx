@@ -1,0 +1,75 @@
+// A file in the grid.
+import { useActions } from "../../parts/actions";
+import { ConfirmButton } from "../../parts/confirm";
+import { Failure } from "../../parts/failure";
+import { size, when } from "../../parts/formats";
+import { save } from "../../parts/save";
+import { words } from "../../words";
+import { Preview } from "./preview";
+import { type StoreFile, contentOf } from "./store";
+import { Thumbnail } from "./thumbnail";
+
+const text = words.files;
+
+export function Entry({
+  file,
+  isShown,
+  isChosen,
+  onChoose,
+  onShow,
+  onDelete,
+}: {
+  file: StoreFile;
+  isShown: boolean;
+  isChosen: boolean;
+  onChoose: (isChosen: boolean) => void;
+  onShow: () => void;
+  onDelete: () => Promise<void>;
+}) {
+  const { error, run } = useActions();
+  return (
+    <article aria-label={file.filename}>
+      <div class="file-head">
+        <input
+          type="checkbox"
+          checked={isChosen}
+          aria-label={text.choose(file.filename)}
+          onChange={(event) => onChoose(event.currentTarget.checked)}
+        />
+        <h2 title={file.filename}>{file.filename}</h2>
+      </div>
+      {!isShown && <Thumbnail file={file} />}
+      <p class="hint">
+        {size(file.size_bytes)} · {file.mime_type}
+      </p>
+      <p class="hint">
+        {when(file.created_at)} · {text.expires(when(file.expires_at))}
+      </p>
+      <p class="hint">
+        <code>{file.id}</code>
+      </p>
+      <div class="actions">
+        <button type="button" class="quiet" aria-expanded={isShown} onClick={onShow}>
+          {text.preview}
+          <span class="visually-hidden"> {file.filename}</span>
+        </button>
+        <button
+          type="button"
+          class="quiet"
+          onClick={() => void run(async () => save(await contentOf(file), file.filename))}
+        >
+          {text.download}
+          <span class="visually-hidden"> {file.filename}</span>
+        </button>
+        <ConfirmButton
+          label={text.remove}
+          name={file.filename}
+          question={text.removeQuestion(file.filename)}
+          onConfirm={onDelete}
+        />
+      </div>
+      <Failure error={error} />
+      {isShown && <Preview file={file} />}
+    </article>
+  );
+}
