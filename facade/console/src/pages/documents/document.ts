@@ -31,6 +31,8 @@ export class OpenDocument {
   readonly references = signal<readonly Reference[]>([]);
   readonly style = signal<ArticleStyle>({});
   readonly isOpen = signal(false);
+  /** Id of the selected block, "" if none is. */
+  readonly selected = signal("");
   /** Why the document cannot be read at present. */
   readonly problem = signal<unknown>(undefined);
   /** Id of the block that takes the focus as soon as it is there. */
@@ -70,12 +72,9 @@ export class OpenDocument {
     batch(() => {
       if (this.#selected) this.#selected.isSelected.value = false;
       this.#selected = id === "" ? undefined : this.entry(id);
+      this.selected.value = id;
       if (this.#selected) this.#selected.isSelected.value = true;
     });
-  }
-
-  selected(): string {
-    return this.#selected?.id ?? "";
   }
 
   /** Remove a block that was kept on the page only for what was typed into it. */
@@ -144,7 +143,7 @@ export class OpenDocument {
           entry.isGone.value = true;
           shown.splice(Math.min(place, shown.length), 0, id);
         } else {
-          if (this.#selected?.id === id) this.#selected = undefined;
+          if (this.#selected?.id === id) this.select("");
           this.#entries.delete(id);
         }
       });
