@@ -121,9 +121,16 @@ function leafOf(node: Node): Leaf {
     made.text = node.attrs["tex"] as string;
     if (node.attrs["isDisplayed"]) made.form = "display";
   }
-  for (const mark of node.marks) Object.assign(made, MADE_BY[mark.type.name]?.(mark));
+  for (const mark of node.marks) {
+    // A formula is neither code nor a link.
+    if (node.type === formula && AS_TYPE.has(mark.type.name)) continue;
+    Object.assign(made, MADE_BY[mark.type.name]?.(mark));
+  }
   return made;
 }
+
+/** Marks that are the type of a leaf. */
+const AS_TYPE = new Set(["code", "link"]);
 
 const MADE_BY: Record<string, (mark: Mark) => Partial<Leaf>> = {
   cite: ({ attrs }) => ({ cite: attrs["cite"] as Leaf["cite"] }),

@@ -16,6 +16,7 @@ import {
   type EditorState,
   NodeSelection,
   Plugin,
+  Selection,
   TextSelection,
   type Transaction,
 } from "prosemirror-state";
@@ -115,6 +116,17 @@ const writeBelow: Command = (state, dispatch) => {
   return true;
 };
 
+/** Return a command that takes the caret to the start or the end of the document, and the view there. */
+function goTo(isEnd: boolean, isExtended: boolean): Command {
+  return ({ tr, doc, selection }, dispatch) => {
+    const target = isEnd ? Selection.atEnd(doc) : Selection.atStart(doc);
+    const isRange = isExtended && target instanceof TextSelection;
+    const made = isRange ? TextSelection.between(selection.$anchor, target.$head) : target;
+    dispatch?.(tr.setSelection(made).scrollIntoView());
+    return true;
+  };
+}
+
 /** Return a command that moves the block with the selection up or down by one. */
 export function moveBlock(by: 1 | -1): Command {
   return (state, dispatch) => {
@@ -211,6 +223,11 @@ export const KEYS: Record<string, Command> = {
   Tab: sinkItem,
   "Shift-Tab": liftItem,
   ArrowDown: writeBelow,
+  // Browsers do not find the end of a text that is not rendered yet.
+  "Mod-Home": goTo(false, false),
+  "Mod-End": goTo(true, false),
+  "Mod-Shift-Home": goTo(false, true),
+  "Mod-Shift-End": goTo(true, true),
   "Alt-ArrowUp": moveBlock(-1),
   "Alt-ArrowDown": moveBlock(1),
 };

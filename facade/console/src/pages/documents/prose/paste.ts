@@ -7,11 +7,17 @@ import { schema } from "./schema";
 
 const { prose, line, line_break } = schema.nodes;
 
+/** Handle an event in place of the editor and the browser. */
+export function takeOver(event: Event, act: () => void): boolean {
+  event.preventDefault();
+  act();
+  return true;
+}
+
 /** Insert the plain text of a clipboard: each line a text of its own where the selection is in a block. */
-export function pasteText(view: EditorView, transfer: DataTransfer | null): boolean {
+export function pasteText(view: EditorView, transfer: DataTransfer | null): void {
   const text = transfer?.getData("text/plain") ?? "";
   if (text !== "") view.dispatch(view.state.tr.replaceSelection(plain(view, text)).scrollIntoView());
-  return true;
 }
 
 function plain(view: EditorView, text: string): Slice {
@@ -35,9 +41,12 @@ export function pasteRich(
   view: EditorView,
   transfer: DataTransfer | null,
   isKnown: (id: string) => boolean,
-): boolean {
+): void {
   const html = transfer?.getData("text/html") ?? "";
-  if (html === "") return pasteText(view, transfer);
+  if (html === "") {
+    pasteText(view, transfer);
+    return;
+  }
   const text = transfer?.getData("text/plain") ?? "";
   void import("./clipboard").then(
     ({ elementsOf }) => {
@@ -57,6 +66,5 @@ export function pasteRich(
       if (!view.isDestroyed) view.dispatch(view.state.tr.replaceSelection(plain(view, text)));
     },
   );
-  return true;
 }
 

@@ -27,6 +27,8 @@ export const schema = new Schema({
       group: "block",
       content: "inline*",
       attrs: { id: { default: "" }, kind: { default: "paragraph" } },
+      // A heading that is pasted into an empty text stays one.
+      definingForContent: true,
       parseDOM: [
         { tag: "p", getAttrs: kept },
         ...HEADINGS.map((kind) => ({ tag: kind, attrs: { kind } })),

@@ -11,7 +11,7 @@ import type { Css } from "../types";
 import { blockViews } from "./block_views";
 import { KEYS, ownIds } from "./commands";
 import { inlineViews } from "./inline_views";
-import { pasteRich, pasteText } from "./paste";
+import { pasteRich, pasteText, takeOver } from "./paste";
 import { idOf, schema } from "./schema";
 import { shortcuts } from "./shortcuts";
 import { SlashMenu, slashMenu } from "./slash_menu";
@@ -101,6 +101,13 @@ function createView(shared: Shared, holder: HTMLElement): EditorView {
         void sync.flush().catch(() => undefined);
         return false;
       },
+      // Before ProseMirror reads the HTML, which the page's policy forbids.
+      paste: (_view, event) =>
+        takeOver(event, () =>
+          pasteRich(view, event.clipboardData, (id) => sync.original(id) !== undefined),
+        ),
+      drop: (_view, event) =>
+        view.dragging === null && takeOver(event, () => pasteDropped(view, event)),
     },
     handleClick(_view, _position, event) {
       const link = (event.target as HTMLElement).closest<HTMLAnchorElement>("a[href]");
@@ -108,20 +115,17 @@ function createView(shared: Shared, holder: HTMLElement): EditorView {
       open(link.href, "_blank", "noopener");
       return true;
     },
-    handlePaste: (_view, event) =>
-      pasteRich(view, event.clipboardData, (id) => sync.original(id) !== undefined),
-    handleDrop: (_view, event) => pasteDropped(view, event),
   });
   return view;
 }
 
-/** Move what was dragged within the text, or insert a text from elsewhere where it was dropped. */
-function pasteDropped(view: EditorView, event: DragEvent): boolean {
+/** Insert a text from elsewhere where it was dropped. */
+function pasteDropped(view: EditorView, event: DragEvent): void {
   const at = view.posAtCoords({ left: event.clientX, top: event.clientY });
   if (at !== null) {
     view.dispatch(view.state.tr.setSelection(Selection.near(view.state.doc.resolve(at.pos))));
   }
-  return pasteText(view, event.dataTransfer);
+  pasteText(view, event.dataTransfer);
 }
 
 /** Return the id of the block with the selection. */

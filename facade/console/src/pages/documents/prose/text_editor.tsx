@@ -10,7 +10,7 @@ import type { Leaf } from "../types";
 import { toInline, toLeaves } from "./blocks";
 import { MARK_KEYS } from "./commands";
 import { inlineViews } from "./inline_views";
-import { pasteText } from "./paste";
+import { pasteText, takeOver } from "./paste";
 import { schema } from "./schema";
 import { inlineShortcuts } from "./shortcuts";
 
@@ -57,9 +57,10 @@ export function TextEditor({
           shared.focused.value = view;
           return false;
         },
+        // Before ProseMirror reads the HTML, which the page's policy forbids.
+        paste: (_view, event) => takeOver(event, () => pasteText(view, event.clipboardData)),
+        drop: (_view, event) => takeOver(event, () => pasteText(view, event.dataTransfer)),
       },
-      handlePaste: (_view, event) => pasteText(view, event.clipboardData),
-      handleDrop: (_view, event) => pasteText(view, event.dataTransfer),
     });
     holder.view = view;
     if (isFirst) {
