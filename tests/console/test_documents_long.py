@@ -19,7 +19,9 @@ LONGEST_MS = 120_000
 WATCH = """() => {
     window.changed = new Set();
     new MutationObserver((records) => {
-        for (const { target } of records) {
+        for (const { target, type } of records) {
+            // That the text has the focus is no change of a block.
+            if (type === "attributes" && target.matches(".written")) continue;
             const element = target instanceof Element ? target : target.parentElement;
             window.changed.add(element.closest("[data-block]")?.dataset.block ?? "");
         }

@@ -36,7 +36,8 @@ abstract class FrameView implements NodeView {
     this.handle.addEventListener("dragend", () => {
       dragged.value = "";
     });
-    this.dom.append(this.handle, this.alert);
+    // Behind the content, which the browser then takes for the first place to write at.
+    this.dom.append(this.alert, this.handle);
     const target = dropTarget(() => idOf(this.node), shared.edits);
     this.dom.addEventListener("dragover", target.onDragOver);
     this.dom.addEventListener("dragleave", target.onDragLeave);
@@ -125,7 +126,7 @@ class TextView extends FrameView {
       this.#element.append(island("strong", "heading"), this.contentDOM);
     }
     content.append(this.#element);
-    this.dom.append(content);
+    this.handle.before(content);
     this.#mark();
     this.follow();
   }
@@ -207,7 +208,7 @@ class ThingView extends FrameView {
 
   constructor(node: Node, shared: Shared) {
     super(node, shared);
-    this.dom.append(this.#content);
+    this.handle.before(this.#content);
     this.dom.addEventListener("dblclick", () => {
       this.shared.document.entry(idOf(this.node)).isEditing.value = true;
     });
