@@ -22,6 +22,7 @@ WATCH = """() => {
         for (const { target, type } of records) {
             // That the text has the focus is no change of a block.
             if (type === "attributes" && target.matches(".written")) continue;
+            if (!target.isConnected) continue;
             const element = target instanceof Element ? target : target.parentElement;
             window.changed.add(element.closest("[data-block]")?.dataset.block ?? "");
         }

@@ -68,6 +68,7 @@ abstract class FrameView implements NodeView {
       effect(() => {
         const { sync } = this.shared;
         const conflicts = sync.conflicts.value;
+        if (!conflicts.has(id) && !this.alert.hasChildNodes()) return;
         const alert = conflicts.has(id) ? <Conflict id={id} state={conflicts.get(id)} /> : null;
         renderInto(this.alert, this.shared, alert);
       }),
