@@ -10,13 +10,13 @@ import { EditForm } from "../edit_form";
 import type { Entry } from "../document";
 import { ABSTRACT_NAMES, Content, LEVELS } from "../kinds/content";
 import { type Look, colours, look } from "../look";
-import { type Block, type Css, HEADING_TYPES, NAMES } from "../types";
-import { toLeaves, kindOf } from "./blocks";
+import { type Css, HEADING_TYPES, NAMES } from "../types";
+import { kindOf } from "./blocks";
 import { Conflict } from "./conflict";
 import { island, renderInto } from "./inline_views";
 import { idOf, orderOf, schema } from "./schema";
 
-const { prose, list } = schema.nodes;
+const { list } = schema.nodes;
 
 /** The frame of a block. What is in it depends on what the block is. */
 abstract class FrameView implements NodeView {
@@ -61,7 +61,6 @@ abstract class FrameView implements NodeView {
         if (entry.isSelected.value) names.push("selected");
         if (isIndexed) names.push("indexed");
         if (style["serial"]) names.push("serial");
-        if (kind === "unread") names.push("unread");
         this.dom.className = names.join(" ");
       }),
       effect(() => this.show(entry)),
@@ -237,6 +236,16 @@ class ThingView extends FrameView {
   }
 }
 
+/** The place of a block that has not been read yet: a long document has thousands. */
+class UnreadView implements NodeView {
+  readonly dom = document.createElement("div");
+
+  constructor(node: Node) {
+    this.dom.className = "block unread";
+    this.dom.dataset["block"] = idOf(node);
+  }
+}
+
 function Thing({ entry }: { entry: Entry }) {
   const state = entry.state.value;
   if (state === undefined) return null;
@@ -256,11 +265,8 @@ export function blockViews(shared: Shared) {
       view.state.doc.resolve(getPos() ?? 0).depth > 0
         ? new InnerListView(node)
         : new TextView(node, shared),
-    thing: (node: Node) => new ThingView(node, shared),
+    thing: (node: Node) =>
+      kindOf(node) === "unread" ? new UnreadView(node) : new ThingView(node, shared),
   };
 }
 
-/** Return a text that is edited as its block, with what was typed into it. */
-export function writtenBlock(node: Node, block: Block): Block {
-  return node.type === prose ? { ...block, children: toLeaves(node) } : block;
-}

@@ -106,15 +106,16 @@ const breakLine: Command = (state, dispatch) => {
   return true;
 };
 
-/** Write on below the last block, if that is no text. */
-const writeBelow: Command = (state, dispatch) => {
-  const { selection, doc, tr } = state;
+/** Begin a text below the selected block, if that is no text itself. */
+export const writeBelow: Command = ({ selection, tr }, dispatch) => {
   if (!(selection instanceof NodeSelection) || selection.node.type !== thing) return false;
-  if (selection.to !== doc.content.size) return false;
   tr.insert(selection.to, prose!.create());
   dispatch?.(tr.setSelection(TextSelection.create(tr.doc, selection.to + 1)).scrollIntoView());
   return true;
 };
+
+const writeBelowLast: Command = (state, dispatch) =>
+  state.selection.to === state.doc.content.size && writeBelow(state, dispatch);
 
 /** Return a command that takes the caret to the start or the end of the document, and the view there. */
 function goTo(isEnd: boolean, isExtended: boolean): Command {
@@ -222,7 +223,7 @@ export const KEYS: Record<string, Command> = {
   ),
   Tab: sinkItem,
   "Shift-Tab": liftItem,
-  ArrowDown: writeBelow,
+  ArrowDown: writeBelowLast,
   // Browsers do not find the end of a text that is not rendered yet.
   "Mod-Home": goTo(false, false),
   "Mod-End": goTo(true, false),

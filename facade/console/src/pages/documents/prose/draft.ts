@@ -14,12 +14,14 @@ interface Stored {
 interface StoredDraft {
   base: Stored;
   mine: Stored;
+  conflicts: string[];
   request?: { body: object; changes: Change[]; ifRevision: number; sent: Stored };
 }
 
 export interface ReadDraft {
   readonly base: Blocks;
   readonly mine: Blocks;
+  readonly conflicts: readonly string[];
   readonly request: Request | undefined;
 }
 
@@ -38,9 +40,10 @@ export class Draft {
     sessionStorage.removeItem(this.#key);
   }
 
-  keep(base: Blocks, mine: Blocks, request: Request | undefined): void {
+  keep(base: Blocks, mine: Blocks, request: Request | undefined, conflicts: string[]): void {
     const others = request === undefined ? [mine] : [mine, request.sent];
     const draft: StoredDraft = {
+      conflicts,
       base: stored(base, (id, node) => others.every((one) => one.nodes.get(id)?.eq(node))),
       mine: stored(mine, (id, node) => base.nodes.get(id)?.eq(node) ?? false),
     };
@@ -60,8 +63,9 @@ export class Draft {
     const text = sessionStorage.getItem(this.#key);
     if (text === null) return undefined;
     try {
-      const { base, mine, request } = JSON.parse(text) as StoredDraft;
+      const { base, mine, request, conflicts } = JSON.parse(text) as StoredDraft;
       return {
+        conflicts,
         base: read(base, server),
         mine: read(mine, server),
         request: request && { ...request, sent: read(request.sent, server) },

@@ -3,13 +3,16 @@
 import { DOMParser, Fragment, Slice } from "prosemirror-model";
 import type { EditorView } from "prosemirror-view";
 
+import { writeBelow } from "./commands";
 import { schema } from "./schema";
 
 const { prose, line, line_break } = schema.nodes;
 
 /** Handle an event in place of the editor and the browser. */
-export function takeOver(event: Event, act: () => void): boolean {
+export function takeOver(view: EditorView, event: Event, act: () => void): boolean {
   event.preventDefault();
+  // What is pasted replaces no table or figure because that is selected.
+  writeBelow(view.state, view.dispatch);
   act();
   return true;
 }

@@ -11,8 +11,10 @@ const WORDS: Record<SyncState, string> = {
 
 export function SaveState() {
   const { sync } = useDocument();
+  // Read out only where something is wrong: it changes with every pause.
+  const live = sync.state.value === "failed" ? "assertive" : "off";
   return (
-    <span class="hint save-state" role="status" aria-label="State of the text">
+    <span class="hint save-state" role="status" aria-live={live} aria-label="State of the text">
       {WORDS[sync.state.value]}
     </span>
   );

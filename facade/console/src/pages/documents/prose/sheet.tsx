@@ -9,7 +9,7 @@ import { type Shared, useDocument } from "../context";
 import { look } from "../look";
 import type { Css } from "../types";
 import { blockViews } from "./block_views";
-import { KEYS, ownIds } from "./commands";
+import { KEYS, ownIds, writeBelow } from "./commands";
 import { inlineViews } from "./inline_views";
 import { pasteRich, pasteText, takeOver } from "./paste";
 import { idOf, schema } from "./schema";
@@ -103,11 +103,17 @@ function createView(shared: Shared, holder: HTMLElement): EditorView {
       },
       // Before ProseMirror reads the HTML, which the page's policy forbids.
       paste: (_view, event) =>
-        takeOver(event, () =>
+        takeOver(view, event, () =>
           pasteRich(view, event.clipboardData, (id) => sync.original(id) !== undefined),
         ),
       drop: (_view, event) =>
-        view.dragging === null && takeOver(event, () => pasteDropped(view, event)),
+        view.dragging === null && takeOver(view, event, () => pasteDropped(view, event)),
+    },
+    handleTextInput(_view, _from, _to, text) {
+      // A key replaces no table or figure because that is selected.
+      if (!writeBelow(view.state, view.dispatch)) return false;
+      view.dispatch(view.state.tr.insertText(text));
+      return true;
     },
     handleClick(_view, _position, event) {
       const link = (event.target as HTMLElement).closest<HTMLAnchorElement>("a[href]");

@@ -23,7 +23,7 @@ import {
 import { idOf, schema } from "./schema";
 
 const PAUSE_MS = 600;
-const DRAFT_MS = 150;
+const DRAFT_MS = 300;
 const RETRY_MS = 3_000;
 const ATTEMPTS = 5;
 const EDITS_A_REQUEST = 200;
@@ -53,6 +53,8 @@ export class Sync {
   /** The text as it was when the page was left. */
   #last: Node = schema.nodes["doc"]!.create();
   #isRestored = false;
+  /** Why the text could not be saved the last time. */
+  #failure: unknown;
   /** The ids that the server gave to blocks, by those that they had here. */
   readonly #names = new Map<string, string>();
   /** All blocks that were read: a copy is made of one that may have been cut since. */
@@ -194,14 +196,17 @@ export class Sync {
     this.#base = server;
     batch(() => {
       if (conflicts.length + held.size > 0) {
-        const states = [...held, ...conflicts].map((id) => {
-          const state = server.nodes.has(id) ? this.document.entry(id).state.value : undefined;
-          return [id, state] as const;
-        });
-        this.conflicts.value = new Map(states);
+        this.conflicts.value = this.#statesOf([...held, ...conflicts], server);
       }
       this.#show(nodes);
     });
+  }
+
+  /** Return what others made of blocks in conflict. */
+  #statesOf(ids: readonly string[], server: Blocks): Map<string, BlockState | undefined> {
+    const state = (id: string) =>
+      server.nodes.has(id) ? this.document.entry(id).state.value : undefined;
+    return new Map(ids.map((id) => [id, state(id)]));
   }
 
   #catchUp(): void {
@@ -254,8 +259,12 @@ export class Sync {
       }
       this.state.value = "saved";
       this.#keepDraft();
+      if (this.#failure !== undefined && this.edits.failure.value === this.#failure) {
+        this.edits.failure.value = undefined;
+      }
     } catch (error) {
       this.state.value = "failed";
+      this.#failure = error;
       this.edits.failure.value = error;
       if (mayBeStored(error)) this.#plan(RETRY_MS);
       throw error;
@@ -325,7 +334,7 @@ export class Sync {
     if (this.#request === undefined && this.#changes().length === 0 && this.conflicts.value.size === 0) {
       this.#draft.forget();
     } else {
-      this.#draft.keep(this.#base, mine, this.#request);
+      this.#draft.keep(this.#base, mine, this.#request, [...this.conflicts.value.keys()]);
     }
   }
 
@@ -335,7 +344,8 @@ export class Sync {
     if (draft === undefined) return false;
     this.#base = draft.base;
     this.#request = draft.request;
-    this.#show([...draft.mine.order].map((id) => draft.mine.nodes.get(id)!));
+    this.conflicts.value = this.#statesOf(draft.conflicts, server);
+    this.#show(draft.mine.order.map((id) => draft.mine.nodes.get(id)!));
     if (this.#request === undefined) this.#catchUp();
     this.changed();
     this.#plan(0);
@@ -350,8 +360,9 @@ export class Sync {
       this.#last = old.type.create(null, Fragment.from(nodes));
       return;
     }
-    const shown =
-      nodes.length > 0 ? nodes : [old.childCount === 1 && isEmptyNew(old.child(0)) ? old.child(0) : emptyText()];
+    const [first] = old.children;
+    const toWriteInto = old.childCount === 1 && isEmptyNew(first!) ? first! : emptyText();
+    const shown = nodes.length > 0 ? nodes : [toWriteInto];
     let start = 0;
     let [oldEnd, newEnd] = [old.childCount, shown.length];
     while (start < oldEnd && start < newEnd && old.child(start).eq(shown[start]!)) start += 1;
@@ -369,7 +380,7 @@ export class Sync {
     const [from, to] = [positionOf(old, start), positionOf(old, oldEnd)];
     const tr = view.state.tr.replace(from, to, new Slice(Fragment.from(put), 0, 0));
     select(tr, view.state.selection, old, (id) => this.nameOf(id));
-    view.dispatch(tr.setMeta(FROM_SERVER, true));
+    view.dispatch(tr.setStoredMarks(view.state.storedMarks).setMeta(FROM_SERVER, true));
   }
 }
 

@@ -58,8 +58,8 @@ export function TextEditor({
           return false;
         },
         // Before ProseMirror reads the HTML, which the page's policy forbids.
-        paste: (_view, event) => takeOver(event, () => pasteText(view, event.clipboardData)),
-        drop: (_view, event) => takeOver(event, () => pasteText(view, event.dataTransfer)),
+        paste: (_view, event) => takeOver(view, event, () => pasteText(view, event.clipboardData)),
+        drop: (_view, event) => takeOver(view, event, () => pasteText(view, event.dataTransfer)),
       },
     });
     holder.view = view;
