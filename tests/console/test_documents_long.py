@@ -24,7 +24,8 @@ WATCH = """() => {
             if (type === "attributes" && target.matches(".written")) continue;
             if (!target.isConnected) continue;
             const element = target instanceof Element ? target : target.parentElement;
-            window.changed.add(element.closest("[data-block]")?.dataset.block ?? "");
+            const { block } = element.closest("[data-block]")?.dataset ?? {};
+            window.changed.add(block ?? `${type} of ${element.className}`);
         }
     }).observe(document.querySelector(".sheet"), {
         subtree: true, childList: true, characterData: true, attributes: true,

@@ -12,10 +12,11 @@ import { blockViews } from "./block_views";
 import { KEYS, ownIds, writeBelow } from "./commands";
 import { inlineViews } from "./inline_views";
 import { pasteRich, pasteText, takeOver } from "./paste";
+import { find } from "./positions";
 import { idOf, schema } from "./schema";
 import { shortcuts } from "./shortcuts";
 import { SlashMenu, slashMenu } from "./slash_menu";
-import { FROM_SERVER, emptyText, find } from "./sync";
+import { FROM_SERVER, emptyText } from "./sync";
 
 export function Sheet() {
   const shared = useDocument();
