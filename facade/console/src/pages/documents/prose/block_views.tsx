@@ -139,7 +139,10 @@ class TextView extends FrameView {
   }
 
   override ignoreMutation(mutation: ViewMutationRecord): boolean {
-    return super.ignoreMutation(mutation) && !this.contentDOM.contains(mutation.target);
+    // The look of the text is ours; a block that seems changed from outside would be made anew.
+    const isOfLook = mutation.type === "attributes" && mutation.target === this.contentDOM;
+    const isWithin = this.contentDOM.contains(mutation.target);
+    return super.ignoreMutation(mutation) && (isOfLook || !isWithin);
   }
 
   protected show(entry: Entry): void {
