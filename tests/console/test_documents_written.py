@@ -72,7 +72,9 @@ async def test_a_document_is_made_and_written_by_keyboard(page, gateway):
 
 async def test_texts_are_split_and_joined_and_keep_their_ids(browser, gateway, editor):
     lists = {"type": "list", "children": [text("list-item", "a"), text("list-item", "b")]}
-    ids = await editor.insert(text("h1", "Seas"), text("paragraph", "The sea rises. It falls."), lists)
+    ids = await editor.insert(
+        text("h1", "Seas"), text("paragraph", "The sea rises. It falls."), lists
+    )
     async with opened(browser, gateway, editor.path) as page:
         await write(page)
         await select_left(page, len(" It falls."))
