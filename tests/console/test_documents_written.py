@@ -84,7 +84,10 @@ async def test_texts_are_split_and_joined_and_keep_their_ids(browser, gateway, e
         split = await order(editor)
         assert [*split[:2], split[3]] == ids
         # Above a text stands a new one; what is joined is the first.
-        await press(page, "Home", "Enter", "Backspace", "Backspace")
+        await press(page, "Home", "Enter")
+        await saved(page)
+        assert (await order(editor))[3] == split[2]
+        await press(page, "Backspace", "Backspace")
         await page.keyboard.type("!")
         await saved(page)
         assert await editor.texts() == ["# Seas", "The sea rises.! It falls.", "- a\n- b"]
