@@ -119,11 +119,15 @@ const writeBelowLast: Command = (state, dispatch) =>
 
 /** Return a command that takes the caret to the start or the end of the document, and the view there. */
 function goTo(isEnd: boolean, isExtended: boolean): Command {
-  return ({ tr, doc, selection }, dispatch) => {
+  return ({ tr, doc, selection }, dispatch, view) => {
     const target = isEnd ? Selection.atEnd(doc) : Selection.atStart(doc);
     const isRange = isExtended && target instanceof TextSelection;
     const made = isRange ? TextSelection.between(selection.$anchor, target.$head) : target;
     dispatch?.(tr.setSelection(made).scrollIntoView());
+    // Blocks get their heights as they come near, and push the place away again.
+    requestAnimationFrame(() => {
+      if (view?.isDestroyed === false) view.dispatch(view.state.tr.scrollIntoView());
+    });
     return true;
   };
 }

@@ -93,6 +93,11 @@ function createView(shared: Shared, holder: HTMLElement): EditorView {
       if (view.hasFocus()) document.select(selectedId(state));
     },
     handleDOMEvents: {
+      // On a busy machine the browser tells of a moved caret after the next key.
+      keydown: () => {
+        readCaret(view);
+        return false;
+      },
       focus: () => {
         shared.focused.value = view;
         document.select(selectedId(view.state));
@@ -124,6 +129,12 @@ function createView(shared: Shared, holder: HTMLElement): EditorView {
     },
   });
   return view;
+}
+
+/** Read the selection of the browser now, in place of waiting for its event. */
+function readCaret(view: EditorView): void {
+  const { domObserver } = view as unknown as { domObserver?: { flush?: () => void } };
+  if (!view.composing) domObserver?.flush?.();
 }
 
 /** Insert a text from elsewhere where it was dropped. */
