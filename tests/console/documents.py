@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from playwright.async_api import Locator, Page, expect
+
 from tests.gateway_in_process import Gateway
 
 PIXEL = (
@@ -201,3 +203,30 @@ async def _call(gateway: Gateway, path: str, body: dict[str, Any]) -> Any:
         answer = await response.json()
     assert answer["code"] == 1, answer
     return answer["data"]
+
+
+def block(page: Page, name: str, at: int = 0) -> Locator:
+    """Return the frame of a block by the name of its type."""
+    return page.get_by_role("group", name=name, exact=True).nth(at)
+
+
+async def write(page: Page, name: str = "Paragraph", at: int = 0) -> None:
+    """Put the caret at the end of a text."""
+    await block(page, name, at).locator(".content").click()
+    # A click puts it where it was made: in the middle.
+    await page.keyboard.press("End")
+
+
+async def select_left(page: Page, count: int, *, extend: bool = False) -> None:
+    """Take the caret to the left, with what it passes where it extends the selection."""
+    for _ in range(count):
+        await page.keyboard.press("Shift+ArrowLeft" if extend else "ArrowLeft")
+    # The page is told of a selection with the next frame.
+    await page.evaluate(
+        "new Promise((next) => requestAnimationFrame(() => requestAnimationFrame(next)))"
+    )
+
+
+async def saved(page: Page) -> None:
+    """Wait until all that was typed is stored."""
+    await expect(page.get_by_role("status", name="State of the text")).to_have_text("Saved")

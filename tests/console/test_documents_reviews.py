@@ -9,7 +9,7 @@ from services.common.settings import Storage
 from services.common.storage.database import open_engine
 from tests.console.accessibility import serious_violations
 from tests.console.conftest import opened
-from tests.console.documents import Editor, text
+from tests.console.documents import Editor, text, write
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -45,7 +45,7 @@ async def test_a_comment_is_written_answered_and_resolved(browser, gateway, edit
     await editor.insert(text("paragraph", "The moon pulls"))
     async with opened(browser, gateway, editor.path) as page:
         await page.get_by_role("button", name="Comments").click()
-        await page.get_by_role("group", name="Paragraph").focus()
+        await write(page)
         await page.get_by_label("Comment on the selected block").fill("Only it?")
         await page.get_by_role("button", name="Comment", exact=True).click()
         card = page.get_by_role("article", name="Comment of You")

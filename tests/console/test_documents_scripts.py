@@ -59,7 +59,7 @@ REFERENCE = {
 LEFT = """() => [
     window.ran,
     document.querySelectorAll("main script, main iframe, main object, main [onerror]").length,
-    [...document.querySelectorAll("main img")].map((image) => image.src.slice(0, 15)),
+    [...document.querySelectorAll("main img[src]")].map((image) => image.src.slice(0, 15)),
     [...new Set([...document.querySelectorAll("main a")].map((link) => link.protocol))],
     document.querySelectorAll(".katex a, .katex img, .katex .sheet").length,
 ]"""
@@ -101,10 +101,8 @@ async def test_scripts_in_documents_do_nothing(browser, gateway, hostile):
 async def test_scripts_in_forms_do_nothing(browser, gateway, hostile):
     before = await hostile.markdown()
     async with opened(browser, gateway, hostile.path) as page:
-        for name in ("Title", "List", "Table", "Label", "Formula", "Figure"):
-            frame = page.get_by_role("group", name=name, exact=True).last
-            await frame.focus()
-            await page.keyboard.press("Enter")
+        for name in ("Table", "Label", "Formula", "Figure"):
+            await page.get_by_role("group", name=name, exact=True).last.dblclick()
             form = page.get_by_role("form", name="Edit the block")
             await expect(form).to_be_visible()
             assert (await page.evaluate(LEFT))[:2] == [None, 0]

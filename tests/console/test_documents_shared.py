@@ -5,7 +5,7 @@ import pytest_asyncio
 from playwright.async_api import expect
 
 from tests.console.conftest import opened
-from tests.console.documents import Editor, text
+from tests.console.documents import Editor, saved, text, write
 from tests.gateway_in_process import running_gateway
 from tests.manual_clock import ManualClock
 
@@ -17,13 +17,6 @@ MARKDOWN = "Markdown of the document"
 @pytest_asyncio.fixture(loop_scope="session")
 async def editor(gateway):
     return await Editor.create(gateway)
-
-
-async def edit(page, at=0):
-    """Open the form of a paragraph and wait for its text."""
-    await page.get_by_role("group", name="Paragraph").nth(at).focus()
-    await page.keyboard.press("Enter")
-    await expect(page.get_by_role("textbox", name="Text")).to_be_focused()
 
 
 async def hide(page):
@@ -47,59 +40,47 @@ async def test_edits_of_another_client_appear(browser, gateway, editor):
         await expect(page.get_by_role("link", name="[1]")).to_be_visible()
 
 
-async def test_a_change_of_the_block_in_the_form_is_a_conflict(browser, gateway, editor):
-    [block_id] = await editor.insert(text("paragraph", "old"))
+async def test_a_change_of_what_is_written_is_a_conflict(browser, gateway, editor):
+    first, second = await editor.insert(text("paragraph", "old"), text("paragraph", "two"))
     async with opened(browser, gateway, editor.path) as page:
-        await edit(page)
-        await page.keyboard.type(" and mine")
-        await editor.call("block/text/replace", blockId=block_id, children="theirs")
         alert = page.get_by_role("alert")
-        await expect(alert).to_contain_text("Somebody changed this block")
-        await expect(alert).to_contain_text("theirs")
-        await expect(page.get_by_role("textbox", name="Text")).to_have_text("old and mine")
-        assert await editor.texts() == ["theirs"]
-        await page.get_by_role("button", name="Save mine over it").click()
-        await expect(page.get_by_label(MARKDOWN)).to_have_text("old and mine")
-        assert await editor.texts() == ["old and mine"]
-
-
-async def test_a_conflict_that_the_api_finds_keeps_the_text(browser, gateway, editor):
-    [block_id] = await editor.insert(text("paragraph", "old"))
-    async with opened(browser, gateway, editor.path) as page:
+        # The page is not told of the other's change before it has written itself.
         await hide(page)
-        await edit(page)
-        await page.keyboard.type(" and mine")
-        await editor.call("block/text/replace", blockId=block_id, children="theirs")
-        await page.get_by_role("button", name="Save").click()
-        await expect(page.get_by_role("alert")).to_contain_text("theirs")
-        await expect(page.get_by_role("textbox", name="Text")).to_have_text("old and mine")
-        await page.get_by_role("button", name="Give mine up").click()
-        await expect(page.get_by_role("group", name="Paragraph")).to_contain_text("theirs")
-    assert await editor.texts() == ["theirs"]
-
-
-async def test_edits_of_different_blocks_are_no_conflict(browser, gateway, editor):
-    first, _ = await editor.insert(text("paragraph", "one"), text("paragraph", "two"))
-    async with opened(browser, gateway, editor.path) as page:
-        await hide(page)
-        await edit(page, 1)
+        for choice, expected in (("Save mine over it", "old mine"), ("Give mine up", "theirs")):
+            await write(page)
+            await page.keyboard.type(" mine")
+            await editor.call("block/text/replace", blockId=first, children="theirs")
+            await expect(alert).to_contain_text("Somebody changed this block")
+            await expect(alert).to_contain_text("theirs")
+            await expect(page.locator(".written .kind-paragraph").nth(1)).to_contain_text(" mine")
+            assert (await editor.texts())[0] == "theirs"
+            await page.get_by_role("button", name=choice).click()
+            await expect(alert).to_have_count(0)
+            await saved(page)
+            assert (await editor.texts())[0] == expected
+        await write(page, at=1)
         await page.keyboard.type(" mine")
-        await editor.call("block/text/append", blockId=first, text=" theirs")
-        await page.keyboard.press("Control+Enter")
-        await expect(page.get_by_label(MARKDOWN)).to_have_text("one theirs\n\ntwo mine")
-    assert await editor.texts() == ["one theirs", "two mine"]
-
-
-async def test_a_block_deleted_while_it_is_edited_can_be_saved(browser, gateway, editor):
-    _, block_id = await editor.insert(text("h1", "one"), text("paragraph", "two"))
-    async with opened(browser, gateway, editor.path) as page:
-        await edit(page)
-        await page.keyboard.type(" mine")
-        await editor.call("block/delete", blockId=block_id)
-        await expect(page.get_by_role("alert")).to_contain_text("Somebody deleted this block")
+        await editor.call("block/delete", blockId=second)
+        await expect(alert).to_contain_text("Somebody deleted this block")
         await page.get_by_role("button", name="Save as a new block").click()
-        await expect(page.get_by_label(MARKDOWN)).to_have_text("# one\n\ntwo mine")
-    assert await editor.texts() == ["# one", "two mine"]
+        await saved(page)
+    assert await editor.texts() == ["theirs", "two mine"]
+
+
+async def test_changes_of_others_come_in_around_the_caret(browser, gateway, editor):
+    first, second = await editor.insert(text("paragraph", "one"), text("paragraph", "two words"))
+    async with opened(browser, gateway, editor.path) as page:
+        await write(page, at=1)
+        await page.keyboard.type(", mine")
+        await editor.call("block/text/append", blockId=first, text=" theirs")
+        edits = [{"old": "two", "new": "2"}]
+        await editor.call("block/text/edit", edits=edits, blockId=second)
+        await editor.insert(text("h1", "Above"))
+        await expect(page.get_by_role("heading", name="Above")).to_be_visible()
+        await expect(page.locator(".written")).to_contain_text("2 words, mine")
+        await page.keyboard.type(" alone")
+        await saved(page)
+    assert await editor.texts() == ["# Above", "one theirs", "2 words, mine alone"]
 
 
 async def test_an_expired_session_is_opened_again(browser, tmp_path):
@@ -109,11 +90,10 @@ async def test_an_expired_session_is_opened_again(browser, tmp_path):
         await editor.insert(text("paragraph", "old"))
         async with opened(browser, gateway, editor.path) as page:
             await hide(page)
-            await edit(page)
-            await page.keyboard.type(" new")
+            await write(page)
             clock.now_s += 601
             async with page.expect_request("**/article/v1/session/create"):
-                await page.keyboard.press("Control+Enter")
+                await page.keyboard.type(" new")
             await expect(page.get_by_label(MARKDOWN)).to_have_text("old new")
             await expect(page.get_by_role("alert")).to_have_count(0)
 

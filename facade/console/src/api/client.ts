@@ -23,6 +23,8 @@ export interface Options {
   body?: FormData | Blob;
   headers?: Record<string, string>;
   signal?: AbortSignal;
+  /** Whether the request goes on when the page is left; its body is at most 64 KB then. */
+  keepalive?: boolean;
   /** For endpoints that answer in Format B. */
   formatB?: boolean;
 }
@@ -53,6 +55,7 @@ async function sendOnce(path: string, options: Options): Promise<Response> {
   const init: RequestInit = { method: options.method ?? "GET", headers, cache: "no-store" };
   if (body !== undefined) init.body = body;
   if (options.signal) init.signal = options.signal;
+  if (options.keepalive) init.keepalive = true;
   let response: Response;
   try {
     response = await fetch(path, init);

@@ -6,9 +6,14 @@ export const REVISION_IS_STALE = "40901";
 const SESSION_UNKNOWN = "40401";
 const SESSION_EXPIRED = "41001";
 
+/** Browsers allow 64 KiB; a character has up to four bytes. */
+const LONGEST_KEPT_ALIVE = 16_000;
+
 /** Send a call and return the `data` of its answer. */
 export async function call<T>(path: string, body: object, signal?: AbortSignal): Promise<T> {
-  const options = { method: "POST", json: body, formatB: true } as const;
+  // What was typed last is sent although its tab is being closed.
+  const keepalive = path === "edits/apply" && JSON.stringify(body).length < LONGEST_KEPT_ALIVE;
+  const options = { method: "POST", json: body, formatB: true, keepalive } as const;
   const answer = await json<{ data: T }>(`/article/v1/${path}`, { ...options, signal });
   return answer.data;
 }

@@ -1,23 +1,43 @@
-// What can be done with the selected block.
+// What can be done with the selected block, at the foot of the window.
 import { useState } from "preact/hooks";
+import type { Command } from "prosemirror-state";
 
 import { Failure } from "../../parts/failure";
 import { title } from "./citations";
 import { useDocument } from "./context";
 import type { Entry } from "./document";
 import { hasMarks } from "./forms/fields";
-import { InsertMenu } from "./insert_menu";
+import { InsertMenu, insertBelow } from "./insert_menu";
+import { LabelField } from "./label_field";
 import { Properties } from "./properties";
+import { kindOf } from "./prose/blocks";
+import { becomeKind, deleteBlock, moveBlock } from "./prose/commands";
+import { MarkBar } from "./prose/mark_bar";
 import { TableTools } from "./table_tools";
-import { type Block, CONVERTIBLE_TYPES, NAMES, elementsOf } from "./types";
+import { type Block, CONVERTIBLE_TYPES, HEADING_TYPES, NAMES, TEXT_TYPES } from "./types";
 
-export function BlockTools({ entry, block }: { entry: Entry; block: Block }) {
-  const { document, edits } = useDocument();
+/** Shows the tools of the block that is selected; none while its form is open. */
+export function BlockTools() {
+  const { document } = useDocument();
+  const id = document.selected.value;
+  if (id === "" || document.entry(id).isEditing.value) return null;
+  return <Tools key={id} entry={document.entry(id)} />;
+}
+
+function Tools({ entry }: { entry: Entry }) {
+  const shared = useDocument();
+  const { document, edits, text, focused, changes } = shared;
   const [isBusy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>();
   const [hasProperties, setProperties] = useState(false);
+  // Undefined until a new block is stored.
+  const block = entry.state.value?.block;
+  void changes.value;
+  const view = text.value;
+  const kind = kindHere(shared) ?? block?.type ?? "";
+  const isText = TEXT_TYPES.includes(kind) || kind === "list";
 
-  async function run(act: () => Promise<void>): Promise<void> {
+  async function run(act: () => Promise<unknown>): Promise<void> {
     setBusy(true);
     setError(undefined);
     try {
@@ -29,56 +49,51 @@ export function BlockTools({ entry, block }: { entry: Entry; block: Block }) {
     }
   }
 
-  function move(by: 1 | -1): Promise<void> {
-    return run(async () => {
-      await edits.moveBy(entry.id, by);
-      show(entry.id);
-    });
+  function write(command: Command): void {
+    if (view === undefined) return;
+    if (kindHere(shared) === undefined) document.wanted.value = entry.id;
+    command(view.state, view.dispatch);
+    view.focus();
   }
 
-  function show(id: string): void {
-    document.select(id);
-    document.wanted.value = id;
-  }
-
-  const isConvertible =
-    CONVERTIBLE_TYPES.includes(block.type) &&
-    (block.type === "list" || elementsOf(block).length === 0);
   return (
     <div
       class="tools"
       onKeyDown={(event) => {
-        if (event.key === "Escape") document.select("");
+        if (event.key === "Escape") view?.focus();
       }}
     >
+      {isText && view !== undefined && focused.value === view && <MarkBar />}
       <div role="toolbar" aria-label="Block" class="actions">
-        <button
-          type="button"
-          onClick={() => {
-            entry.isEditing.value = true;
-          }}
-        >
-          Edit
-        </button>
+        {!isText && (
+          <button
+            type="button"
+            onClick={() => {
+              entry.isEditing.value = true;
+            }}
+          >
+            Edit
+          </button>
+        )}
         <InsertMenu
           label="Insert below…"
           isBusy={isBusy}
-          onChoose={(made) =>
-            run(async () => {
-              const id = await edits.insert(entry.id, [made]);
-              document.select(id);
-              document.entry(id).isEditing.value = true;
-            })
-          }
+          onChoose={(made) => run(() => insertBelow(shared, entry.id, made))}
         />
-        {isConvertible && (
+        {CONVERTIBLE_TYPES.includes(kind) && (
           <select
             aria-label="Type of the block"
-            value={block.type}
+            value={kind}
             disabled={isBusy}
             onChange={(event) => {
               const type = event.currentTarget.value;
-              void run(async () => show(await edits.convert(entry.id, type)));
+              if (isText && (TEXT_TYPES.includes(type) || type === "list")) {
+                write(becomeKind(type));
+              } else {
+                void run(async () => {
+                  document.wanted.value = await edits.convert(entry.id, type);
+                });
+              }
             }}
           >
             {CONVERTIBLE_TYPES.map((type) => (
@@ -88,60 +103,72 @@ export function BlockTools({ entry, block }: { entry: Entry; block: Block }) {
             ))}
           </select>
         )}
-        <button type="button" class="quiet" disabled={isBusy} onClick={() => void move(-1)}>
+        <button type="button" class="quiet" onClick={() => write(moveBlock(-1))}>
           Move up
         </button>
-        <button type="button" class="quiet" disabled={isBusy} onClick={() => void move(1)}>
+        <button type="button" class="quiet" onClick={() => write(moveBlock(1))}>
           Move down
         </button>
-        {block.type === "table" && <TableTools block={block} isBusy={isBusy} onRun={run} />}
-        {hasMarks(block) && document.references.value.length > 0 && (
-          <select
-            aria-label="Cite with the whole block"
-            value=""
-            disabled={isBusy}
-            onChange={(event) => {
-              const { value } = event.currentTarget;
-              event.currentTarget.value = "";
-              if (value) void run(() => edits.cite(block, value === "none" ? null : value.slice(3)));
-            }}
-          >
-            <option value="">Cite…</option>
-            <option value="none">No citation</option>
-            {document.references.value.map((reference) => (
-              <option key={reference.id} value={`id:${reference.id}`}>
-                {title(reference)}
-              </option>
-            ))}
-          </select>
+        {block?.type === "table" && <TableTools block={block} isBusy={isBusy} onRun={run} />}
+        {block !== undefined && (isText || hasMarks(block)) && document.references.value.length > 0 && (
+          <CiteMenu isBusy={isBusy} onCite={(id) => void run(() => edits.cite(entry.id, id))} />
         )}
-        <button
-          type="button"
-          class="quiet"
-          aria-expanded={hasProperties}
-          onClick={() => setProperties(!hasProperties)}
-        >
-          Style
-        </button>
-        <button
-          type="button"
-          class="danger"
-          disabled={isBusy}
-          onClick={() =>
-            void run(async () => {
-              const order = document.order.value;
-              const place = order.indexOf(entry.id);
-              const next = order[place + 1] ?? order[place - 1] ?? "";
-              await edits.remove(entry.id);
-              if (next) show(next);
-            })
-          }
-        >
+        {block !== undefined && (
+          <button
+            type="button"
+            class="quiet"
+            aria-expanded={hasProperties}
+            onClick={() => setProperties(!hasProperties)}
+          >
+            Style
+          </button>
+        )}
+        <button type="button" class="danger" onClick={() => write(deleteBlock)}>
           Delete
         </button>
       </div>
       <Failure error={error} />
-      {hasProperties && <Properties entry={entry} block={block} />}
+      {hasProperties && block !== undefined && <BlockProperties entry={entry} block={block} />}
     </div>
+  );
+}
+
+/** Return the type of the block with the selection, if that is the one that is shown as selected. */
+function kindHere({ document, text }: ReturnType<typeof useDocument>): string | undefined {
+  const view = text.value;
+  const node = view?.state.doc.maybeChild(view.state.selection.$from.index(0));
+  return node?.attrs["id"] === document.selected.value ? kindOf(node!) : undefined;
+}
+
+function BlockProperties({ entry, block }: { entry: Entry; block: Block }) {
+  return (
+    <>
+      <Properties entry={entry} block={block} />
+      {HEADING_TYPES.includes(block.type) && <LabelField block={block} />}
+    </>
+  );
+}
+
+function CiteMenu({ isBusy, onCite }: { isBusy: boolean; onCite: (id: string | null) => void }) {
+  const { document } = useDocument();
+  return (
+    <select
+      aria-label="Cite with the whole block"
+      value=""
+      disabled={isBusy}
+      onChange={(event) => {
+        const { value } = event.currentTarget;
+        event.currentTarget.value = "";
+        if (value) onCite(value === "none" ? null : value.slice(3));
+      }}
+    >
+      <option value="">Cite with all of it…</option>
+      <option value="none">No citation</option>
+      {document.references.value.map((reference) => (
+        <option key={reference.id} value={`id:${reference.id}`}>
+          {title(reference)}
+        </option>
+      ))}
+    </select>
   );
 }

@@ -31,6 +31,8 @@ export class OpenDocument {
   readonly references = signal<readonly Reference[]>([]);
   readonly style = signal<ArticleStyle>({});
   readonly isOpen = signal(false);
+  /** Id of the selected block, "" if none is. */
+  readonly selected = signal("");
   /** Why the document cannot be read at present. */
   readonly problem = signal<unknown>(undefined);
   /** Id of the block that takes the focus as soon as it is there. */
@@ -70,12 +72,9 @@ export class OpenDocument {
     batch(() => {
       if (this.#selected) this.#selected.isSelected.value = false;
       this.#selected = id === "" ? undefined : this.entry(id);
+      this.selected.value = id;
       if (this.#selected) this.#selected.isSelected.value = true;
     });
-  }
-
-  selected(): string {
-    return this.#selected?.id ?? "";
   }
 
   /** Remove a block that was kept on the page only for what was typed into it. */
@@ -114,22 +113,36 @@ export class OpenDocument {
     const since = this.revision < 0 ? {} : { since: this.revision };
     const changes = await this.session.call<Changes>("doc/changes", () => since, until);
     this.problem.value = undefined;
-    if (changes.order !== undefined) {
-      const changed = changes.changed ?? [];
-      this.#apply(changes, changes.order);
-      // The first blocks of a long document are there before the others.
-      let start = 0;
-      let stop = this.revision < 0 ? FIRST_READ : BLOCKS_A_READ;
-      while (start < changed.length) {
-        await this.#read(changed.slice(start, stop), until);
-        this.isOpen.value = true;
-        start = stop;
-        stop += BLOCKS_A_READ;
-      }
+    const isFirst = this.revision < 0;
+    if (changes.order !== undefined && isFirst) {
+      await this.#readFirst(changes, changes.order, until);
+    } else if (changes.order !== undefined) {
+      const states = await this.#read(changes.changed ?? [], until);
+      // At once: half of a change is no state of the document.
+      batch(() => {
+        this.#apply(changes, changes.order!);
+        this.#show(states);
+        this.#isAt(changes.revision);
+      });
     }
-    this.revision = changes.revision;
-    this.shownRevision.value = changes.revision;
+    this.#isAt(changes.revision);
     this.isOpen.value = true;
+  }
+
+  #isAt(revision: number): void {
+    this.revision = revision;
+    this.shownRevision.value = revision;
+  }
+
+  /** Read all blocks. The first of a long document are shown before the others. */
+  async #readFirst(changes: Changes, order: string[], until?: AbortSignal): Promise<void> {
+    const changed = changes.changed ?? [];
+    this.#apply(changes, order);
+    this.#show(await this.#read(changed.slice(0, FIRST_READ), until));
+    this.isOpen.value = true;
+    for (let start = FIRST_READ; start < changed.length; start += BLOCKS_A_READ) {
+      this.#show(await this.#read(changed.slice(start, start + BLOCKS_A_READ), until));
+    }
   }
 
   #apply(changes: Changes, order: string[]): void {
@@ -144,7 +157,7 @@ export class OpenDocument {
           entry.isGone.value = true;
           shown.splice(Math.min(place, shown.length), 0, id);
         } else {
-          if (this.#selected?.id === id) this.#selected = undefined;
+          if (this.#selected?.id === id) this.select("");
           this.#entries.delete(id);
         }
       });
@@ -156,16 +169,23 @@ export class OpenDocument {
     });
   }
 
-  async #read(blockIds: string[], until?: AbortSignal): Promise<void> {
-    if (blockIds.length === 0) return;
-    const body = { blockIds };
-    const read = await this.session.call<{ blocks: BlockState[] }>(
-      "doc/read-blocks",
-      () => body,
-      until,
-    );
+  async #read(blockIds: string[], until?: AbortSignal): Promise<BlockState[]> {
+    const states: BlockState[] = [];
+    for (let start = 0; start < blockIds.length; start += BLOCKS_A_READ) {
+      const body = { blockIds: blockIds.slice(start, start + BLOCKS_A_READ) };
+      const read = await this.session.call<{ blocks: BlockState[] }>(
+        "doc/read-blocks",
+        () => body,
+        until,
+      );
+      states.push(...read.blocks);
+    }
+    return states;
+  }
+
+  #show(states: readonly BlockState[]): void {
     batch(() => {
-      for (const { block, style, text } of read.blocks) {
+      for (const { block, style, text } of states) {
         this.entry(block.id).state.value = { block, style, text };
       }
     });

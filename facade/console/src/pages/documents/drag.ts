@@ -7,14 +7,14 @@ import type { Edits } from "./edits";
 export const dragged = signal("");
 
 /** Return the listeners of a block onto which another can be dropped. */
-export function dropTarget(id: string, edits: Edits) {
+export function dropTarget(idOf: () => string, edits: Edits) {
   function isAbove(event: DragEvent): boolean {
     const box = (event.currentTarget as HTMLElement).getBoundingClientRect();
     return event.clientY < box.top + box.height / 2;
   }
   return {
     onDragOver(event: DragEvent): void {
-      if (dragged.value === "" || dragged.value === id) return;
+      if (dragged.value === "" || dragged.value === idOf()) return;
       event.preventDefault();
       (event.currentTarget as HTMLElement).dataset["drop"] = isAbove(event) ? "above" : "below";
     },
@@ -23,7 +23,7 @@ export function dropTarget(id: string, edits: Edits) {
     },
     onDrop(event: DragEvent): void {
       delete (event.currentTarget as HTMLElement).dataset["drop"];
-      const moved = dragged.value;
+      const [moved, id] = [dragged.value, idOf()];
       if (moved === "" || moved === id) return;
       event.preventDefault();
       dragged.value = "";

@@ -9,8 +9,8 @@ import { ConflictError, isSame } from "./edits";
 import { CaptionFields } from "./forms/caption_fields";
 import { Fields, hasMarks } from "./forms/fields";
 import type { Collect } from "./forms/form";
-import { MarkBar } from "./forms/mark_bar";
 import { Content } from "./kinds/content";
+import { MarkBar } from "./prose/mark_bar";
 import { type BlockContent, type BlockState, CAPTIONED_TYPES, type NewBlock } from "./types";
 
 export function EditForm({ entry, state }: { entry: Entry; state: BlockState }) {

@@ -1,31 +1,33 @@
 // An open document: its blocks, the Markdown beside them, and its references.
 import { signal } from "@preact/signals";
+import type { EditorView } from "prosemirror-view";
 import type { ComponentChildren } from "preact";
 import { useLocation } from "preact-iso";
 import { useEffect, useMemo, useState } from "preact/hooks";
 
 import { useActions } from "../../parts/actions";
-import { Empty } from "../../parts/empty";
 import { Failure } from "../../parts/failure";
 import { useTitle } from "../../parts/title";
 import { isFinal } from "./articles";
-import { BlockFrame } from "./block_frame";
+import { BlockTools } from "./block_tools";
 import { CITATION_STYLES } from "./citations";
 import { ShareDocument, useDocument } from "./context";
 import { OpenDocument } from "./document";
 import { Edits } from "./edits";
 import { FindBar } from "./find_bar";
 import { HistoryPane } from "./history_pane";
-import { InsertMenu } from "./insert_menu";
-import { look } from "./look";
+import { InsertMenu, insertBelow } from "./insert_menu";
 import { MarkdownPane } from "./markdown_pane";
 import { DocumentProperties } from "./properties";
+import { Sheet } from "./prose/sheet";
+import { SaveState } from "./prose/save_state";
+import { Sync } from "./prose/sync";
 import { References } from "./references";
 import { ReviewPane } from "./review_pane";
 import { ShareButton } from "./share";
 import { Presence } from "./presence";
 import { ExportMenu, ImportButton, type Lost, LostList } from "./transfers";
-import type { Article, Css } from "./types";
+import type { Article } from "./types";
 
 const CITATIONS_KEY = "gateway.citations";
 const WIDE = "(min-width: 70rem)";
@@ -42,7 +44,11 @@ export function Editor({ article }: { article: Article }) {
     const document = new OpenDocument(docId);
     const chosen = CITATION_STYLES[sessionStorage.getItem(CITATIONS_KEY) ?? ""];
     const citations = signal(chosen ?? CITATION_STYLES["numbers"]!);
-    return { document, edits: new Edits(document), citations };
+    const edits = new Edits(document);
+    const text = signal<EditorView | undefined>(undefined);
+    const focused = signal<EditorView | undefined>(undefined);
+    const sync = new Sync(document, edits);
+    return { document, edits, sync, citations, text, focused, changes: signal(0) };
   }, [docId]);
   const [panes, setPanes] = useState<ReadonlySet<PaneName>>(
     () => new Set(matchMedia(WIDE).matches ? ["Markdown"] : []),
@@ -80,7 +86,8 @@ function Bar({
   onPane: (name: PaneName) => void;
   children: ComponentChildren;
 }) {
-  const { document, edits } = useDocument();
+  const shared = useDocument();
+  const { document, edits } = shared;
   const { route } = useLocation();
   const { error, run } = useActions();
   const [hasProperties, setProperties] = useState(false);
@@ -92,15 +99,12 @@ function Bar({
     <>
       <div class="actions document-bar" role="toolbar" aria-label="Document">
         <a href="/console/documents">All documents</a>
+        <SaveState />
         <InsertMenu
           label="Add at the end…"
           isBusy={!document.isOpen.value}
           onChoose={(block) =>
-            run(async () => {
-              const id = await edits.insert(document.order.value.at(-1) ?? "", [block]);
-              document.select(id);
-              document.entry(id).isEditing.value = true;
-            })
+            run(() => insertBelow(shared, document.order.value.at(-1) ?? "", block))
           }
         />
         <button
@@ -151,6 +155,7 @@ function Bar({
           class="quiet"
           onClick={() =>
             void run(async () => {
+              await edits.before();
               await document.session.end();
               route("/console/documents");
             })
@@ -185,7 +190,8 @@ function Panes({ panes }: { panes: ReadonlySet<PaneName> }) {
   return (
     <div class={panes.size > 0 ? "panes" : undefined}>
       <div>
-        <Blocks />
+        <Sheet />
+        <BlockTools />
         <References
           style={style ?? "numbers"}
           onStyle={(chosen) => {
@@ -202,79 +208,5 @@ function Panes({ panes }: { panes: ReadonlySet<PaneName> }) {
         </div>
       )}
     </div>
-  );
-}
-
-function Blocks() {
-  const { document, edits } = useDocument();
-  const order = document.order.value;
-  if (order.length === 0) {
-    return (
-      <Empty title="The document is empty">
-        <p>Choose a type of block at “Add at the end…”, for example a title.</p>
-      </Empty>
-    );
-  }
-
-  function go(event: KeyboardEvent): void {
-    const frame = event.target as HTMLElement;
-    const id = frame.dataset["block"];
-    // Keys in fields and tools mean what they mean there.
-    if (id === undefined) return;
-    const command = event.ctrlKey || event.metaKey ? event.key.toLowerCase() : "";
-    if (command === "z" || command === "y") {
-      const isRedo = command === "y" || event.shiftKey;
-      void edits.attempt(() => (isRedo ? edits.redo() : edits.undo()));
-      event.preventDefault();
-      return;
-    }
-    if (event.altKey && (event.key === "ArrowUp" || event.key === "ArrowDown")) {
-      void edits.attempt(async () => {
-        await edits.moveBy(id, event.key === "ArrowUp" ? -1 : 1);
-        document.wanted.value = id;
-      });
-      event.preventDefault();
-      return;
-    }
-    const place = order.indexOf(id);
-    const to = { ArrowDown: place + 1, ArrowUp: place - 1, Home: 0, End: order.length - 1 };
-    if (event.key === "Enter") document.entry(id).isEditing.value = true;
-    else if (event.key === "Escape") document.select("");
-    else if (event.key in to) {
-      const next = order[to[event.key as keyof typeof to]];
-      if (next !== undefined) document.wanted.value = next;
-    } else return;
-    event.preventDefault();
-  }
-
-  const everywhere = document.style.value.global as Css | undefined;
-  return (
-    <section
-      class="sheet"
-      aria-label="Blocks"
-      style={look(everywhere)}
-      onKeyDown={go}
-    >
-      <FirstStop />
-      {order.map((id) => (
-        <BlockFrame key={id} id={id} />
-      ))}
-    </section>
-  );
-}
-
-/** Takes the focus on the way into the blocks while none is selected, and hands it to the first. */
-function FirstStop() {
-  const { document } = useDocument();
-  return (
-    <button
-      type="button"
-      class="visually-hidden first-stop"
-      onClick={() => {
-        document.wanted.value = document.selected() || (document.order.value[0] ?? "");
-      }}
-    >
-      Go to the blocks: arrow keys move, Enter edits
-    </button>
   );
 }

@@ -47,6 +47,11 @@ export class Edits {
   /** The edit that runs; keys are pressed faster than edits are answered. */
   #running: Promise<unknown> = Promise.resolve();
 
+  /** Saves what is being typed, which an edit comes after. */
+  before: () => Promise<void> = () => Promise.resolve();
+  /** Returns the id of a block as the server has it, which may be other than that it had here. */
+  nameOf: (id: string) => string = (id) => id;
+
   constructor(readonly document: OpenDocument) {}
 
   /** Perform an action whose failure is shown above the document. */
@@ -61,11 +66,11 @@ export class Edits {
 
   /** Take back the last edit made in this tab; one that others edited over is refused. */
   undo(): Promise<void> {
-    return this.#inTurn(() => this.#reverse(false));
+    return this.#reverseInTurn(false);
   }
 
   redo(): Promise<void> {
-    return this.#inTurn(() => this.#reverse(true));
+    return this.#reverseInTurn(true);
   }
 
   /** Remember an edit that another part of the page made in the document's session. */
@@ -88,11 +93,6 @@ export class Edits {
     return ids[0] ?? "";
   }
 
-  async remove(id: string): Promise<void> {
-    const base = this.#block(id);
-    await this.#edit("block/delete", () => ({ blockId: id }), "the deletion of a block", base);
-  }
-
   /** Move a block, or the section that it heads, before another, or to the end for "". */
   async move(id: string, before: string, isSection = false): Promise<void> {
     const body = () => ({
@@ -104,25 +104,19 @@ export class Edits {
   }
 
   /** Move a block above or below another; a heading takes its section along. */
-  async moveBeside(id: string, other: string, isAbove: boolean): Promise<void> {
+  async moveBeside(here: string, there: string, isAbove: boolean): Promise<void> {
+    await this.before();
+    const [id, other] = [this.nameOf(here), this.nameOf(there)];
     const ids = this.#ids();
     const before = isAbove ? other : (ids[ids.indexOf(other) + 1] ?? "");
     if (before === id) return;
     await this.move(id, before, HEADING_TYPES.includes(this.#block(id).type));
   }
 
-  /** Move a block up or down by one, unless it is the first or the last. */
-  async moveBy(id: string, by: 1 | -1): Promise<void> {
-    const ids = this.#ids();
-    const place = ids.indexOf(id);
-    if (place < 0 || ids[place + by] === undefined) return;
-    await this.move(id, by === 1 ? (ids[place + 2] ?? "") : (ids[place - 1] ?? ""));
-  }
-
   /** Change the type of a block, which keeps its text and its id; return that of the first result. */
   async convert(id: string, type: string): Promise<string> {
-    const body = () => ({ blockIds: [id], type });
-    const { ids } = await this.#edit("block/convert", body, "the change of a type", this.#block(id));
+    const body = () => ({ blockIds: [this.nameOf(id)], type });
+    const { ids } = await this.#edit("block/convert", body, "the change of a type");
     return ids[0] ?? id;
   }
 
@@ -142,19 +136,25 @@ export class Edits {
 
   /** Make the document what it was at a revision. */
   async restore(revision: number): Promise<void> {
+    await this.before();
     await this.document.session.call("history/restore", () => ({ revision }));
     this.made("the restoration of a revision");
     await this.document.refresh();
   }
 
   /** Cite a reference with all of a block's text; null clears its citations. */
-  async cite(base: Block, cite: string | null): Promise<void> {
-    await this.#edit("block/cite", () => ({ blockId: base.id, cite }), "the citation", base);
+  async cite(blockId: string, cite: string | null): Promise<void> {
+    await this.#edit("block/cite", () => ({ blockId, cite }), "the citation");
+  }
+
+  /** Set the label of a block; null takes it away. */
+  async label(blockId: string, label: string | null): Promise<void> {
+    await this.#edit("block/text/replace", () => ({ blockId, label }), "the change of a label");
   }
 
   /** Change properties of a block; null takes one away. */
-  async restyle(base: Block, properties: Record<string, unknown>): Promise<void> {
-    const body = () => ({ ...properties, blockId: base.id });
+  async restyle(blockId: string, properties: Record<string, unknown>): Promise<void> {
+    const body = () => ({ ...properties, blockId });
     await this.#edit("block/style", body, "the change of a style");
   }
 
@@ -177,8 +177,13 @@ export class Edits {
     await this.#edit("reference/delete", body, "the deletion of a reference");
   }
 
+  async #reverseInTurn(isRedo: boolean): Promise<void> {
+    await this.before();
+    await this.inTurn(() => this.#reverse(isRedo));
+  }
+
   /** Run an action after those that were started before it. */
-  #inTurn<T>(act: () => Promise<T>): Promise<T> {
+  inTurn<T>(act: () => Promise<T>): Promise<T> {
     const next = this.#running.then(act);
     this.#running = next.catch(() => undefined);
     return next;
@@ -195,8 +200,9 @@ export class Edits {
     await this.document.refresh();
   }
 
-  #edit(path: string, body: () => object, name: string, base?: Block): Promise<Answer> {
-    return this.#inTurn(() => this.#apply(path, body, name, base));
+  async #edit(path: string, body: () => object, name: string, base?: Block): Promise<Answer> {
+    await this.before();
+    return this.inTurn(() => this.#apply(path, body, name, base));
   }
 
   /**
@@ -237,7 +243,7 @@ export class Edits {
   }
 
   #place(id: string): number {
-    return id === "" ? -1 : this.#ids().indexOf(id);
+    return id === "" ? -1 : this.#ids().indexOf(this.nameOf(id));
   }
 
   /** The blocks of the document, without those that are kept on the page alone. */

@@ -1,10 +1,12 @@
 // The types of blocks to insert, each with what it begins with.
-import { NAMES, type NewBlock } from "./types";
+import type { Shared } from "./context";
+import { NAMES, type NewBlock, TEXT_TYPES } from "./types";
 
 const cell = () => ({ type: "table-cell", children: [] });
 const row = () => ({ type: "table-row", children: [cell(), cell()] });
 
-function empty(type: string): NewBlock {
+/** Return a block of a type to begin with. */
+export function empty(type: string): NewBlock {
   switch (type) {
     case "list":
       return { type, children: [{ type: "list-item", children: [] }] };
@@ -27,11 +29,27 @@ function empty(type: string): NewBlock {
   }
 }
 
-const CHOICES: [string, string][] = [
+/** Types that a menu offers, with their names. */
+export const CHOICES: [string, string][] = [
   ...Object.entries(NAMES),
   ["numbered", "Numbered list"],
   ["items", "Label with items"],
 ];
+
+/** Insert a block below one, or at the beginning for "", and let it be written. */
+export async function insertBelow(
+  { document, edits }: Shared,
+  after: string,
+  made: NewBlock,
+): Promise<void> {
+  const id = await edits.insert(after, [made]);
+  const isText = TEXT_TYPES.includes(made.type) || made.type === "list";
+  if (isText && made.children?.every((child) => !("name" in child))) document.wanted.value = id;
+  else {
+    document.select(id);
+    document.entry(id).isEditing.value = true;
+  }
+}
 
 export function InsertMenu({
   label,

@@ -23,7 +23,7 @@ export function MarkdownPane() {
           {isCopied ? "Copied" : "Copy"}
         </button>
       </div>
-      <pre tabIndex={0} aria-label="Markdown of the document">
+      <pre role="region" tabIndex={0} aria-label="Markdown of the document">
         {document.order.value.map((id) => (
           <BlockMarkdown key={id} id={id} />
         ))}

@@ -69,7 +69,7 @@ export function Properties({ entry, block }: { entry: Entry; block: Block }) {
       label="Style of the block"
       properties={properties}
       style={entry.state.value?.block.style ?? {}}
-      onChange={(patch) => edits.restyle(block, patch)}
+      onChange={(patch) => edits.restyle(block.id, patch)}
     />
   );
 }

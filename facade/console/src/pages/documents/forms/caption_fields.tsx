@@ -4,18 +4,18 @@ import { useState } from "preact/hooks";
 
 import { CAPTIONED_TYPES, type BlockContent, LABELLED_TYPES } from "../types";
 import type { FieldsProps } from "./form";
-import { RichText, readLeaves } from "./rich_text";
+import { type Holder, TextEditor, readLeaves } from "../prose/text_editor";
 
 export function CaptionFields({ block, provide }: FieldsProps) {
   const [label, setLabel] = useState(block.label ?? "");
-  const [holder] = useState<{ element: HTMLElement | null }>({ element: null });
+  const [holder] = useState<Holder>({ view: undefined });
   const hasLabel = LABELLED_TYPES.includes(block.type);
   const hasCaption = CAPTIONED_TYPES.includes(block.type);
   provide(() => {
     const content: BlockContent = {};
     if (hasLabel) content.label = label.trim() || null;
     if (hasCaption) {
-      const caption = readLeaves(holder.element);
+      const caption = readLeaves(holder);
       content.caption = caption.length > 0 ? caption : null;
     }
     return content;
@@ -26,7 +26,7 @@ export function CaptionFields({ block, provide }: FieldsProps) {
       {hasCaption && (
         <div class="field">
           <span aria-hidden="true">Caption</span>
-          <RichText leaves={block.caption ?? []} label="Caption" holder={holder} />
+          <TextEditor leaves={block.caption ?? []} label="Caption" holder={holder} />
         </div>
       )}
       <label>

@@ -5,9 +5,8 @@ import type { Author, Block, Institution } from "../types";
 import { elementsOf, leavesOf } from "../types";
 import { Formula } from "../kinds/formula";
 import { type FieldsProps, Remove } from "./form";
-import { ListFields } from "./list_fields";
 import { PictureFields } from "./picture_fields";
-import { RichText, readLeaves } from "./rich_text";
+import { type Holder, TextEditor, readLeaves } from "../prose/text_editor";
 import { TableFields } from "./table_fields";
 
 export function Fields(props: FieldsProps) {
@@ -16,8 +15,6 @@ export function Fields(props: FieldsProps) {
       return <EquationFields {...props} />;
     case "code":
       return <CodeFields {...props} />;
-    case "list":
-      return <ListFields {...props} />;
     case "table":
       return <TableFields {...props} />;
     case "image":
@@ -25,25 +22,15 @@ export function Fields(props: FieldsProps) {
     case "author":
       return <AuthorFields {...props} />;
     case "label":
-      return elementsOf(props.block).length > 0 ? (
-        <LabelFields {...props} />
-      ) : (
-        <TextFields {...props} />
-      );
+      return <LabelFields {...props} />;
     default:
-      return <TextFields {...props} />;
+      return null;
   }
 }
 
 /** Return whether a block's form has texts with marks. */
 export function hasMarks(block: Block): boolean {
-  return !["equation", "code", "image", "author"].includes(block.type);
-}
-
-function TextFields({ block, provide }: FieldsProps) {
-  const [holder] = useState<{ element: HTMLElement | null }>({ element: null });
-  provide(() => ({ children: readLeaves(holder.element) }));
-  return <RichText leaves={leavesOf(block)} label="Text" holder={holder} isFirst />;
+  return ["table", "label"].includes(block.type);
 }
 
 function EquationFields({ block, provide }: FieldsProps) {
@@ -95,7 +82,7 @@ interface LabelRow {
   id?: string;
   name: string;
   item: Block | undefined;
-  holder: { element: HTMLElement | null };
+  holder: Holder;
 }
 
 function LabelFields({ block, provide }: FieldsProps) {
@@ -105,7 +92,7 @@ function LabelFields({ block, provide }: FieldsProps) {
       id: item.id,
       name: item.name ?? "",
       item,
-      holder: { element: null },
+      holder: { view: undefined },
     })),
   );
   provide(() => ({
@@ -113,12 +100,12 @@ function LabelFields({ block, provide }: FieldsProps) {
       ...item,
       type: "label-item",
       name,
-      children: readLeaves(holder.element),
+      children: readLeaves(holder),
     })),
   }));
   function add(): void {
     const key = Math.max(-1, ...rows.map((row) => row.key)) + 1;
-    setRows([...rows, { key, name: "", item: undefined, holder: { element: null } }]);
+    setRows([...rows, { key, name: "", item: undefined, holder: { view: undefined } }]);
   }
   return (
     <>
@@ -132,7 +119,7 @@ function LabelFields({ block, provide }: FieldsProps) {
               setRows(rows.map((one) => (one === row ? { ...one, name } : one)));
             }}
           />
-          <RichText
+          <TextEditor
             leaves={row.item ? leavesOf(row.item) : []}
             label={`Text ${place + 1}`}
             holder={row.holder}

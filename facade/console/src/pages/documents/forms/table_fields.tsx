@@ -4,12 +4,12 @@ import { useState } from "preact/hooks";
 
 import { type Block, elementsOf, leavesOf } from "../types";
 import { type FieldsProps, Remove } from "./form";
-import { RichText, readLeaves } from "./rich_text";
+import { type Holder, TextEditor, readLeaves } from "../prose/text_editor";
 
 interface Cell {
   key: number;
   cell: Block | undefined;
-  holder: { element: HTMLElement | null };
+  holder: Holder;
 }
 
 interface Row {
@@ -28,7 +28,7 @@ const ALIGNMENTS = [
 let lastKey = 0;
 
 function newCell(cell?: Block): Cell {
-  return { key: ++lastKey, cell, holder: { element: null } };
+  return { key: ++lastKey, cell, holder: { view: undefined } };
 }
 
 export function TableFields({ block, provide }: FieldsProps) {
@@ -49,7 +49,7 @@ export function TableFields({ block, provide }: FieldsProps) {
       children: cells.map(({ cell, holder }) => ({
         ...cell,
         type: "table-cell",
-        children: readLeaves(holder.element),
+        children: readLeaves(holder),
       })),
     })),
   }));
@@ -92,7 +92,7 @@ export function TableFields({ block, provide }: FieldsProps) {
               <tr key={row.key}>
                 {row.cells.map((cell, column) => (
                   <td key={cell.key} colSpan={cell.cell?.colSpan} rowSpan={cell.cell?.rowSpan}>
-                    <RichText
+                    <TextEditor
                       leaves={cell.cell ? leavesOf(cell.cell) : []}
                       label={`Row ${place + 1}, column ${column + 1}`}
                       holder={cell.holder}

@@ -9,7 +9,7 @@ import { Formula } from "./formula";
 import { Leaves } from "./leaves";
 
 // Below the heading of the page itself, the document's name.
-const LEVELS: Record<string, keyof JSX.IntrinsicElements & ("h2" | "h3" | "h4" | "h5" | "h6")> = {
+export const LEVELS: Record<string, keyof JSX.IntrinsicElements & ("h2" | "h3" | "h4" | "h5" | "h6")> = {
   title: "h2",
   h1: "h3",
   h2: "h4",
@@ -18,7 +18,7 @@ const LEVELS: Record<string, keyof JSX.IntrinsicElements & ("h2" | "h3" | "h4" |
   h5: "h6",
   h6: "h6",
 };
-const ABSTRACT_NAMES: Record<string, string> = { en: "Abstract", zh: "摘要" };
+export const ABSTRACT_NAMES: Record<string, string> = { en: "Abstract", zh: "摘要" };
 
 export function Content({ state }: { state: BlockState }) {
   const { block, style } = state;

@@ -89,7 +89,7 @@ function Ref({ label, isNumber, text }: { label: string; isNumber?: boolean; tex
   );
 }
 
-function Citations({ items }: { items: CitationItem[] }) {
+export function Citations({ items }: { items: CitationItem[] }) {
   const [only] = items;
   if (items.length === 1 && only !== undefined && Object.keys(only).length === 1) {
     return <Citation id={only.id} />;
