@@ -1,4 +1,4 @@
-"""Chats of the chat, which are conversations of the API: list, search, changes, export."""
+"""Chats, which are conversations of the API: list, search, changes, export."""
 
 import json
 import re

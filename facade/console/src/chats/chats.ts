@@ -84,11 +84,14 @@ export function showFirst(chat: Conversation): void {
 
 export async function renameChat(chat: Conversation, title: string): Promise<void> {
   const branches = await branchesOf(chat);
+  const renamed: Conversation[] = [];
   // The one that is shown in the list last, so that it stays the latest.
   for (const branch of [...branches.filter(({ id }) => id !== chat.id), chat]) {
     const metadata = { ...branch.metadata, title: shortened(title) };
-    showFirst(await updateConversation(branch.id, metadata));
+    renamed.push(await updateConversation(branch.id, metadata));
   }
+  // The new name is shown when all branches have it.
+  renamed.forEach(showFirst);
 }
 
 /** Delete a chat with all of its branches. */

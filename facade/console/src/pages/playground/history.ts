@@ -1,4 +1,4 @@
-// The chat of the chat as a stored conversation of the public API.
+// The chat as a stored conversation of the public API.
 //
 // A turn is appended when it is complete. A branch is a conversation of its own, which begins with
 // copies of the items that it shares. A chat that another tab or program has gone on with is left as
