@@ -188,8 +188,9 @@ async function storeTurns(key: string, id: string): Promise<void> {
     if (items.length === 0) continue;
     const ids = await appendItems(id, items);
     if (!markStored(key, index, turn, ids)) {
-      // It has changed meanwhile, and is stored as it is now by the next call.
+      // It has changed meanwhile, and is stored as it is now after this.
       for (const itemId of ids) await deleteItem(id, itemId);
+      store(key);
       return;
     }
   }
