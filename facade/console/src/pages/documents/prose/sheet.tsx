@@ -20,7 +20,7 @@ import { FROM_SERVER, emptyText } from "./sync";
 
 export function Sheet() {
   const shared = useDocument();
-  const { document } = shared;
+  const { document, sync } = shared;
   const holder = useRef<HTMLDivElement>(null);
   useLayoutEffect(() => {
     const view = createView(shared, holder.current!);
@@ -32,7 +32,8 @@ export function Sheet() {
       view.destroy();
     };
   }, [shared]);
-  const isEmpty = document.order.value.length === 0;
+  // Until something has been written, which is stored a little later.
+  const isEmpty = document.order.value.length === 0 && sync.state.value === "saved";
   return (
     <section
       class="sheet"
