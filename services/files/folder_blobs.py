@@ -105,9 +105,16 @@ class FolderBlobs(Blobs):
                     )
 
 
+class _OpenFile(FileIO):
+    """An open file. Its reader may have gone before it was opened: then it closes itself."""
+
+    def __del__(self) -> None:
+        self.close()
+
+
 def _open_and_read(path: Path, first: int, length: int) -> tuple[FileIO, bytes]:
-    """Return an open file, which closes itself if nobody takes it, and the bytes at a place."""
-    file = FileIO(path)
+    """Return an open file, and the bytes at a place."""
+    file = _OpenFile(path)
     return file, os.pread(file.fileno(), length, first)
 
 

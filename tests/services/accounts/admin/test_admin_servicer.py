@@ -63,7 +63,8 @@ async def listening(engine: AsyncEngine, **configured: AdminCredential) -> Async
     admins = AdminAuthenticator(configured, none, ttl_s=30)
     server = Server(repository.identify, max_message_bytes=1 << 20, identify_admin=admins)
     administration = Administration.start(
-        Settings(), engine, Clock(), admins, [], CollectorRegistry()
+        *(Settings(), engine, Clock(), admins, [], CollectorRegistry()),
+        lambda kind, subject_id: None,
     )
     server.add(add_AdminServiceServicer_to_server, administration.servicer, admin.SERVICE_NAME)
     server.add(add_AccountsServiceServicer_to_server, AccountsServicer(), SERVICE_NAME)
