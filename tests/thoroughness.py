@@ -24,7 +24,7 @@ ON_BOTH = (
 _MORE_EXAMPLES = 10
 # Of the tests that take longest, those of folders with processes of their own, `make test` runs
 # this percentage: a fixed part. All of them together take longer than a change can wait.
-PERCENT = {"tests/attacks/": 34, "tests/console/": 50, "tests/e2e/": 67, "tests/faults/": 50}
+PERCENT = {"tests/attacks/": 25, "tests/console/": 34, "tests/e2e/": 50, "tests/faults/": 34}
 # Of the cases of a test with so many, it runs about half.
 MANY_CASES = 8
 
