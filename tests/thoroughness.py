@@ -24,9 +24,9 @@ ON_BOTH = (
 _MORE_EXAMPLES = 10
 # Of the tests that take longest, those of folders with processes of their own, `make test` runs
 # this percentage: a fixed part. All of them together take longer than a change can wait.
-PERCENT = {"tests/attacks/": 25, "tests/console/": 34, "tests/e2e/": 50, "tests/faults/": 34}
+PERCENT = {"tests/attacks/": 20, "tests/console/": 25, "tests/e2e/": 40, "tests/faults/": 25}
 # Of the cases of a test with so many, it runs about half.
-MANY_CASES = 8
+MANY_CASES = 4
 
 
 def is_soak() -> bool:
