@@ -24,9 +24,15 @@ ON_BOTH = (
 _MORE_EXAMPLES = 10
 # Of the tests that take longest, those of folders with processes of their own, `make test` runs
 # this percentage: a fixed part. All of them together take longer than a change can wait.
-PERCENT = {"tests/attacks/": 20, "tests/console/": 25, "tests/e2e/": 40, "tests/faults/": 25}
+PERCENT = {
+    "tests/attacks/": 20,
+    "tests/console/": 25,
+    "tests/e2e/": 40,
+    "tests/faults/": 25,
+    "tests/services/": 70,
+}
 # Of the cases of a test with so many, it runs about half.
-MANY_CASES = 4
+MANY_CASES = 8
 
 
 def is_soak() -> bool:
