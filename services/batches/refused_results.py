@@ -9,12 +9,16 @@ from collections.abc import Awaitable, Collection, Sequence
 from dataclasses import replace
 from typing import Protocol
 
+from sqlalchemy.exc import SQLAlchemyError
+
 from gateway.batches.v1.batches_pb2 import BatchOutcome
 from services.batches.records import RequestResult
 from services.batches.tasks import TaskResults
-from services.common.errors import GatewayError
 
 _NOT_STORED = BatchOutcome.BATCH_OUTCOME_NOT_STORED
+# Of the database, and of drivers, which refuse some values before they send them. Any other error
+# is a fault of ours, which must not replace results.
+_REFUSALS = (SQLAlchemyError, ValueError, OverflowError)
 
 log = logging.getLogger(__name__)
 
@@ -41,9 +45,7 @@ async def store_or_replace(
     """
     try:
         return await store(parts, is_repeated=is_repeated)
-    except GatewayError:
-        raise
-    except Exception:
+    except _REFUSALS:
         log.exception("results could not be stored", extra={"results": _count(parts)})
     if len(parts) > 1:
         alone = [await store_or_replace(store, [each], is_repeated=True) for each in parts]

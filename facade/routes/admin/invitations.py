@@ -28,8 +28,8 @@ ENDPOINTS = (
         stub=_STUB,
         rpc="ListInvitations",
         request=invitations.list_request,
-        render=lambda found: answers.render_list(
-            found.invitations, found.next_page_token, invitations.render
+        render=lambda page: answers.render_list(
+            page.invitations, page.next_page_token, invitations.render
         ),
         answer=answers.list_schema(invitations.INVITATION),
         query=invitations.InvitationsQuery,
@@ -41,7 +41,7 @@ ENDPOINTS = (
         "Revoke an invitation; a user who has accepted it stays",
         stub=_STUB,
         rpc="RevokeInvitation",
-        request=lambda given: RevokeInvitationRequest(**given.ids),
+        request=lambda arguments: RevokeInvitationRequest(**arguments.ids),
         render=invitations.render_deleted,
         answer=invitations.DELETED,
     ),

@@ -114,7 +114,7 @@ class InvitationAcceptance:
         _check_person(invitation, person)
 
     async def bind(self, invitation_id: str, person: IssuedName, user_id: str, actor: Actor) -> str:
-        """Give the user of a person of the issuer what an invitation offers; return the role.
+        """Apply an invitation to the user of a person of the issuer; return the role.
 
         Raises:
             GatewayError: not_found; permission_denied, when the invitation is for somebody else.

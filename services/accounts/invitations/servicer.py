@@ -82,9 +82,10 @@ class InvitationServicer(invitations_pb2_grpc.InvitationServiceServicer):
         page = page_of(request)
         check_filters(team=request.team)
         team = await self._own_team() or request.team
-        found = await self._invitations.page(page.size + 1, page.after_id, team=team)
+        # One more than are returned, if there is another page.
+        invitations = await self._invitations.page(page.size + 1, page.after_id, team=team)
         return pb2.ListInvitationsResponse(
-            invitations=found[: page.size], next_page_token=page.next_token(found)
+            invitations=invitations[: page.size], next_page_token=page.next_token(invitations)
         )
 
     async def RevokeInvitation(
