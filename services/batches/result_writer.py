@@ -108,10 +108,15 @@ class ResultWriter:
 
     async def _write(self) -> None:
         """Store all results, until that succeeds; never raises."""
+        parts = [task.take() for task in self._tasks.values() if task.has_news]
+        self._bytes = 0
         try:
-            parts = [task.take() for task in self._tasks.values() if task.has_news]
-            self._bytes = 0
             held_ids = await self._stored(parts)
+        except Exception:
+            # A fault of ours: the tasks are let go, and their requests run again.
+            log.exception("results are lost")
+            held_ids = ()
+        try:
             for part in parts:
                 self._close(part, is_held=part.task.id in held_ids)
         finally:
