@@ -13,6 +13,7 @@ import sys
 import traceback
 from typing import Any
 
+from facade.dialects.verbatim import VerbatimRequest
 from facade.parsing import FORMATS, parse
 from services.common.errors import GatewayError
 from services.common.messages.large_request import serialize
@@ -26,9 +27,14 @@ def _answer(head: dict[str, Any], held: list[bytes]) -> tuple[dict[str, Any], li
     """Parse one body; return the head of the first frame, and the parts of the request."""
     try:
         parsed = parse(FORMATS[head["format"]], held, head["options"], head["max_values"])
-        parts = serialize(parsed.request)
+        request, lazy = parsed.request, None
+        if isinstance(request, VerbatimRequest):
+            lazy, parts = request.dump()
+        else:
+            parts = serialize(request)
         head = {
             "parts": len(parts),
+            "lazy": lazy,
             "model": parsed.model,
             "stream": parsed.stream,
             "source_map": parsed.source_map.dump(),

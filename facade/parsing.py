@@ -20,13 +20,14 @@ from facade.dialects.interactions import parse_interaction
 from facade.dialects.openai.forwarding import FORWARD_NAMES, parse_forwarded
 from facade.dialects.parsed_request import ParsedRequest, StoredChat
 from facade.dialects.paths import FieldNames, SourceMap
+from facade.dialects.verbatim import VerbatimReader
 from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Dialect
 from gateway.errors.v1 import errors_pb2
 from gateway.inference.v1.inference_pb2 import EmbedRequest, ForwardRequest
 from services.common.errors import GatewayError, unavailable
 from services.common.messages.large_request import LargeRequest
-from services.common.messages.lazy_request import MAX_BODY, LazyRequest
+from services.common.messages.lazy_request import LazyRequest
 from services.common.process import allocator
 from services.common.process.frames import read_frame, write_frame
 from services.common.text.json_scan import exceeds, upper_bound
@@ -54,69 +55,70 @@ class BodyFormat:
         name: its name, by which a parser process finds it.
         dialect: the dialect, whose headers are forwarded.
         parse: parses the body in a list, from which it is removed so that its memory can be freed
-            early, with the parser's options; the conversation may be translated later if the last
-            argument is true.
+            early, with the parser's options; the conversation may be translated later.
         field_names: names of the canonical request's fields in the bodies.
         function_names: the same for requests with functions in place of tools.
+        reader: loads requests whose conversations are translated later, if there may be any.
         passes_streams: whether streams may be passed through, as whole answers may.
         message: the type of the canonical request, if it has no conversation.
     """
 
     name: str
     dialect: Dialect.ValueType
-    parse: Callable[[list[bytes], Options, bool], ParsedRequest]
+    parse: Callable[[list[bytes], Options], ParsedRequest]
     field_names: FieldNames
     function_names: FieldNames | None = None
+    reader: VerbatimReader[Any, Any] | None = None
     passes_streams: bool = False
     message: type[EmbedRequest | ForwardRequest] | None = None
 
 
 # The body is popped within the call of the parser, so that no frame keeps it.
-def _parse_chat(held: list[bytes], _: Options, lazily: bool) -> ParsedRequest:
-    return openai.parse_chat(held.pop(), lazily=lazily)
+def _parse_chat(held: list[bytes], _: Options) -> ParsedRequest:
+    return openai.parse_chat(held.pop(), lazily=True)
 
 
-def _parse_embeddings(held: list[bytes], _: Options, lazily: bool) -> ParsedRequest:
+def _parse_embeddings(held: list[bytes], _: Options) -> ParsedRequest:
     return openai.parse_embeddings(held.pop())
 
 
-def _parse_forwarded(held: list[bytes], options: Options, lazily: bool) -> ParsedRequest:
+def _parse_forwarded(held: list[bytes], options: Options) -> ParsedRequest:
     return parse_forwarded(held.pop(), options["operation"])
 
 
-def _parse_messages(held: list[bytes], options: Options, lazily: bool) -> ParsedRequest:
+def _parse_messages(held: list[bytes], options: Options) -> ParsedRequest:
     betas, coding = options["betas"], options["coding"]
-    return anthropic.parse_messages(held.pop(), betas=betas, coding=coding, lazily=lazily)
+    return anthropic.parse_messages(held.pop(), betas=betas, coding=coding, lazily=True)
 
 
-def _parse_count_tokens(held: list[bytes], options: Options, lazily: bool) -> ParsedRequest:
+def _parse_count_tokens(held: list[bytes], options: Options) -> ParsedRequest:
     betas, coding = options["betas"], options["coding"]
     return anthropic.parse_count_tokens(held.pop(), betas=betas, coding=coding)
 
 
-def _parse_response(held: list[bytes], options: Options, lazily: bool) -> ParsedRequest:
+def _parse_response(held: list[bytes], options: Options) -> ParsedRequest:
     keeps_items = options.get("keeps_items", False)
-    return responses.parse_request(held.pop(), lazily=lazily, keeps_items=keeps_items)
+    return responses.parse_request(held.pop(), lazily=True, keeps_items=keeps_items)
 
 
-def _parse_interaction(held: list[bytes], _: Options, lazily: bool) -> ParsedRequest:
+def _parse_interaction(held: list[bytes], _: Options) -> ParsedRequest:
     return parse_interaction(held.pop())
 
 
-def _parse_generate_content(held: list[bytes], options: Options, lazily: bool) -> ParsedRequest:
+def _parse_generate_content(held: list[bytes], options: Options) -> ParsedRequest:
     model, stream = options["model"], options["stream"]
     return gemini.parse_generate(held.pop(), model=model, stream=stream)
 
 
-def _parse_count_content_tokens(held: list[bytes], options: Options, _: bool) -> ParsedRequest:
+def _parse_count_content_tokens(held: list[bytes], options: Options) -> ParsedRequest:
     return gemini.parse_count_tokens(held.pop(), model=options["model"])
 
 
-def _parse_embed_content(held: list[bytes], options: Options, _: bool) -> ParsedRequest:
+def _parse_embed_content(held: list[bytes], options: Options) -> ParsedRequest:
     return gemini.parse_embed(held.pop(), model=options["model"])
 
 
-def _parse_batch_embed_contents(held: list[bytes], options: Options, _: bool) -> ParsedRequest:
+def _parse_batch_embed_contents(held: list[bytes], options: Options) -> ParsedRequest:
     return gemini.parse_batch_embed(held.pop(), model=options["model"])
 
 
@@ -126,6 +128,7 @@ CHAT: Final = BodyFormat(
     _parse_chat,
     openai.FIELD_NAMES,
     function_names=openai.FUNCTION_NAMES,
+    reader=openai.CHAT_READER,
 )
 EMBEDDINGS: Final = BodyFormat(
     "embeddings",
@@ -142,7 +145,11 @@ FORWARDED: Final = BodyFormat(
     message=ForwardRequest,
 )
 MESSAGES: Final = BodyFormat(
-    "messages", conversation_pb2.DIALECT_ANTHROPIC, _parse_messages, anthropic.FIELD_NAMES
+    "messages",
+    conversation_pb2.DIALECT_ANTHROPIC,
+    _parse_messages,
+    anthropic.FIELD_NAMES,
+    reader=anthropic.MESSAGES_READER,
 )
 COUNT_TOKENS: Final = BodyFormat(
     "count_tokens", conversation_pb2.DIALECT_ANTHROPIC, _parse_count_tokens, anthropic.FIELD_NAMES
@@ -152,6 +159,7 @@ RESPONSES: Final = BodyFormat(
     conversation_pb2.DIALECT_RESPONSES,
     _parse_response,
     responses.FIELD_NAMES,
+    reader=responses.RESPONSE_READER,
     passes_streams=True,
 )
 INTERACTIONS: Final = BodyFormat(
@@ -192,12 +200,7 @@ FORMATS: Final[Mapping[str, BodyFormat]] = {
 
 
 def parse(
-    body_format: BodyFormat,
-    held: list[bytes],
-    options: Options,
-    max_values: int,
-    *,
-    lazily: bool = False,
+    body_format: BodyFormat, held: list[bytes], options: Options, max_values: int
 ) -> ParsedRequest:
     """Parse the body of a request.
 
@@ -206,14 +209,13 @@ def parse(
         held: a list with the body, which is removed so that its memory can be freed early.
         options: options of the format's parser.
         max_values: maximum number of JSON values.
-        lazily: whether the conversation may be translated later.
 
     Raises:
         GatewayError: too_large, more than `max_values` values; invalid, naming the field.
     """
     if len(held[0]) > max_values:
         check_values(held[0], max_values)
-    parsed = body_format.parse(held, options, lazily)
+    parsed = body_format.parse(held, options)
     request = parsed.request
     if isinstance(request, LazyRequest):
         request = request.request
@@ -259,12 +261,11 @@ class ParserPool:
             GatewayError: too_large, invalid; unavailable, the process was killed.
         """
         size = len(held[0])
-        lazily = size <= MAX_BODY
         if size <= _SMALL:
-            return parse(body_format, held, options, self._max_values, lazily=lazily)
+            return parse(body_format, held, options, self._max_values)
         if size <= _QUICK_BYTES:
             parsed = await asyncio.to_thread(
-                _parse_if_quick, body_format, held, options, self._max_values, lazily
+                _parse_if_quick, body_format, held, options, self._max_values
             )
             if parsed is not None:
                 return parsed
@@ -317,12 +318,17 @@ class ParserPool:
             result["stored"] = StoredChat(*result["stored"])
         if result["state"] is not None:
             result["state"] = responses.ResponseState.load(result["state"])
-        request: LargeRequest | EmbedRequest | ForwardRequest = LargeRequest(parts)
-        if body_format.message is not None:
+        source_map = SourceMap.load(result.pop("source_map"))
+        lazy = result.pop("lazy")
+        request: LazyRequest | LargeRequest | EmbedRequest | ForwardRequest
+        if lazy is not None:
+            assert body_format.reader is not None, "it has read the request there"
+            request = body_format.reader.load(lazy, parts, source_map)
+        elif body_format.message is not None:
             request = body_format.message.FromString(b"".join(parts))
-        return ParsedRequest(
-            request, **{**result, "source_map": SourceMap.load(result["source_map"])}
-        )
+        else:
+            request = LargeRequest(parts)
+        return ParsedRequest(request, source_map=source_map, **result)
 
     def _idle_or_new_process(self) -> "subprocess.Popen[bytes]":
         while self._idle:
@@ -343,12 +349,10 @@ class ParserPool:
 
 
 def _parse_if_quick(
-    body_format: BodyFormat, held: list[bytes], options: Options, max_values: int, lazily: bool
+    body_format: BodyFormat, held: list[bytes], options: Options, max_values: int
 ) -> ParsedRequest | None:
     """Parse a body, unless it needs a process."""
-    return (
-        parse(body_format, held, options, max_values, lazily=lazily) if is_quick(held[0]) else None
-    )
+    return parse(body_format, held, options, max_values) if is_quick(held[0]) else None
 
 
 def is_quick(body: bytes) -> bool:

@@ -75,7 +75,7 @@ async def insert_previous_items(
     continued = _with_conversation(exchange, replace(state, input_items=sent), before)
     earlier = await _stored_messages(before, field)
     del before  # it may be as large
-    is_large = isinstance(parsed.request, LargeRequest)
+    is_large = _takes_long(parsed.request)
     parsed.request = request = await offload_if(is_large, complete, parsed.request)
     first = 1 if state.instructions else 0
     if state.references:
@@ -236,6 +236,13 @@ def _insert_after_system(step: GenerateRequest, earlier: Sequence[Message]) -> N
     first = 1 if own[0].role == ROLE_SYSTEM else 0
     del step.messages[first:]
     step.messages.extend([*earlier, *own[first:]])
+
+
+def _takes_long(request: GenerateRequest | LazyRequest | LargeRequest) -> bool:
+    """Return whether it takes long to complete a request."""
+    if isinstance(request, LazyRequest):
+        return not request.is_small
+    return isinstance(request, LargeRequest)
 
 
 def complete(request: GenerateRequest | LazyRequest | LargeRequest) -> GenerateRequest:

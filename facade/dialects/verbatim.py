@@ -19,7 +19,7 @@ from pydantic_core import from_json
 from facade.dialects.paths import SourceMap
 from facade.dialects.validation import exact_json, too_deep
 from gateway.inference.v1.inference_pb2 import GenerateRequest
-from services.common.messages.lazy_request import LazyRequest
+from services.common.messages.lazy_request import MAX_SMALL, LazyRequest
 
 NULL: Final = Raw(b"null")
 _QUOTE: Final = ord('"')
@@ -28,6 +28,7 @@ _EMPTY_SIZE: Final = len(b'""')
 _SPACES: Final = b" \\\xc2\xe1\xe2\xe3"
 _FIELDS = Decoder(dict[str, Raw])
 _TEXT = Decoder(str)
+_ITEMS = Decoder(list[Raw])
 
 Filled = Annotated[str, Meta(min_length=1)]
 
@@ -58,10 +59,10 @@ class PartialBody(Protocol):
 
 
 _Body = TypeVar("_Body", bound=PartialBody)
-_Request = TypeVar("_Request")
+_Request = TypeVar("_Request", bound="VerbatimRequest[Any]")
 
 
-class VerbatimReader(Generic[_Body]):
+class VerbatimReader(Generic[_Body, _Request]):
     """Reads the bodies of an endpoint whose conversations may be passed on as written."""
 
     def __init__(
@@ -70,6 +71,7 @@ class VerbatimReader(Generic[_Body]):
         conversation: Sequence[str],
         is_plain: Callable[[_Body], bool],
         verbatim_of: Callable[[Mapping[str, Raw]], Verbatim | None],
+        request_type: Callable[..., _Request],
     ) -> None:
         """Create a reader.
 
@@ -80,7 +82,9 @@ class VerbatimReader(Generic[_Body]):
             is_plain: returns whether no other field of a body needs the conversation.
             verbatim_of: returns the conversation from its fields, which are not validated; None if
                 it must be translated.
+            request_type: the type of the requests, with the arguments of `VerbatimRequest`.
         """
+        self._request_type = request_type
         self._adapter: TypeAdapter[_Body] = TypeAdapter(partial_body)
         self._conversation = conversation
         self._is_plain = is_plain
@@ -88,14 +92,14 @@ class VerbatimReader(Generic[_Body]):
         self._read_kept = lru_cache(_KEPT_SETTINGS)(self._read_settings)
 
     def read(
-        self, body: bytes, request_of: Callable[[_Body, bytes, Verbatim], _Request]
+        self, body: bytes, source_map: SourceMap, options: Sequence[Any] = ()
     ) -> _Request | None:
         """Return a request, None if its conversation must be translated, or if it is invalid.
 
         Args:
             body: JSON.
-            request_of: makes a `VerbatimRequest` of the body without its conversation, the JSON of
-                that, and the conversation.
+            source_map: receives the positions of the messages, once they are translated.
+            options: see `VerbatimRequest`.
         """
         fields = fields_of(body)
         if fields is None:
@@ -113,7 +117,30 @@ class VerbatimReader(Generic[_Body]):
         verbatim = None if wire is None else self._verbatim_of(conversation)
         if wire is None or verbatim is None:
             return None
-        return request_of(wire, settings, verbatim)
+        return self._request_type(len(body), source_map, wire, settings, verbatim, options=options)
+
+    def load(
+        self, head: Mapping[str, Any], parts: Sequence[bytes], source_map: SourceMap
+    ) -> _Request:
+        """Return a request from what its `dump` returned, in another process."""
+        request_json, wire_json, *texts = parts
+        wire = self._read_settings(wire_json)
+        assert wire is not None, "the other process has validated it"
+        sent: dict[str, bytes] = {}
+        conversation: dict[str, bytes] = {}
+        left = iter(texts)
+        for name, is_as_written in head["fields"].items():
+            sent[name] = next(left)
+            conversation[name] = sent[name] if is_as_written else next(left)
+        fields = {name: orjson.Fragment(json) for name, json in sent.items()}
+        verbatim = fields, conversation, head["requires_official_api"]
+        options = head["options"]
+        loaded = self._request_type(
+            head["size"], source_map, wire, wire_json, verbatim, options=options
+        )
+        loaded.keep_written(sent)
+        loaded.request = GenerateRequest.FromString(request_json)
+        return loaded
 
     def _read_settings(self, settings: bytes) -> _Body | None:
         """Return a body without its conversation; None if it is invalid or not plain."""
@@ -157,6 +184,7 @@ class VerbatimRequest(LazyRequest, ABC, Generic[_Body]):
         fields, self.parts, requires_official_api = verbatim
         self.source_map = source_map
         self._conversation: dict[str, Any] = {}
+        self._keeps_parsed = size <= MAX_SMALL
         self.wire = wire
         self.wire_json = wire_json
         settings = wire.settings
@@ -171,23 +199,39 @@ class VerbatimRequest(LazyRequest, ABC, Generic[_Body]):
             has_whole_body=settings is not None,
         )
 
+    def dump(self) -> tuple[dict[str, Any], list[bytes]]:
+        """Serialize the request for `VerbatimReader.load`: a head for JSON, and its parts."""
+        texts: list[bytes] = []
+        fields: dict[str, bool] = {}
+        for name, json in self.parts.items():
+            sent = self.json_of(name)
+            fields[name] = sent == json
+            texts += (sent,) if fields[name] else (sent, json)
+        head = {
+            "size": self.ByteSize(),
+            "fields": fields,
+            "requires_official_api": self.requires_official_api,
+            "options": self.options,
+        }
+        return head, [self.request.SerializeToString(), self.wire_json, *texts]
+
     @abstractmethod
     def begin_request(self) -> GenerateRequest:
         """Return the canonical request without the conversation."""
 
     def conversation(self, *names: str) -> dict[str, Any]:
-        """Parse the parts of these names, by default all; return all parts parsed so far.
+        """Parse the parts of these names, by default all; of a small body, return all so far.
 
         Raises:
             GatewayError: invalid, a part is nested too deeply.
         """
-        parsed = self._conversation
+        parsed = self._conversation if self._keeps_parsed else {}
         for name in names or self.parts:
             json = self.parts.get(name)
             if json is not None and name not in parsed:
                 # The first value of a repeated member may be a number of any size.
                 try:
-                    parsed[name] = from_json(json)
+                    parsed[name] = _parsed(json)
                 except ValueError:  # it is JSON, as it has been scanned
                     raise too_deep(name) from None
         return parsed
@@ -199,6 +243,13 @@ class VerbatimRequest(LazyRequest, ABC, Generic[_Body]):
             parts = {name: parts[name] for name in names if name in parts}
         # A copy: other requests may share the object, with other conversations.
         return self.wire.model_copy(update=parts) if parts else self.wire
+
+
+def _parsed(json: bytes) -> Any:
+    """Parse JSON; a large array in parts, as the event loop waits for each call of a thread."""
+    if len(json) <= MAX_SMALL or not json.startswith(b"["):
+        return from_json(json)
+    return [from_json(bytes(item)) for item in _ITEMS.decode(json)]
 
 
 def rewritten(value: Raw, kind: type[dict[str, Any]] | type[list[Any]] = dict) -> Raw | None:

@@ -21,7 +21,7 @@ from services.inference.limits.label_limits import LabelLimits
 from services.inference.limits.limiter import Limiter
 from services.inference.limits.named_models import check_models
 from services.inference.limits.subjects import may_use
-from services.inference.offload import mark, offload, parse_large
+from services.inference.offload import mark, mark_large, offload, parse_large
 from services.inference.response_cache import directives
 from services.inference.response_cache.cached_answers import CachedAnswers, DirectedAnswers
 from services.inference.response_cache.directives import CacheDirectives
@@ -69,6 +69,8 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
         """Return a whole answer, as a message or a `PassthroughAnswer`."""
         if isinstance(request, LargeRequest):
             request = await parse_large(request)
+        elif isinstance(request, LazyRequest) and not request.is_small:
+            mark_large()
         answers = self._answers_to(request, context)
         limits = caller.get().limits if self._labels is None else await self._begin(context)
         if (call := deferred_call.get()) is not None:
@@ -88,6 +90,8 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
         """Yield the events of an answer in `EventBatch`es; see `CallContext.write_all`."""
         if isinstance(request, LargeRequest):
             request = await parse_large(request)
+        elif isinstance(request, LazyRequest) and not request.is_small:
+            mark_large()
         _check_not_deferred()
         answers = self._answers_to(request, context)
         limits = caller.get().limits if self._labels is None else await self._begin(context)

@@ -15,7 +15,8 @@ from tests.bench import processes, wire
 from tests.bench.load import WrongAnswerError
 from tests.e2e import gateway as real
 
-MESSAGES = 100_000
+# Most of a request are 100,000; the user writes the first and the last, as Anthropic's API wants.
+MESSAGES = 99_999
 BODY_BYTES = 20_000_000
 _TIMEOUT_S = 60.0
 # What a request may lose on its way: its head, and fields that a dialect has no use for.

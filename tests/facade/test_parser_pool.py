@@ -10,8 +10,9 @@ import pytest_asyncio
 
 from facade import parsing
 from facade.dialects import anthropic, openai
-from facade.parsing import CHAT, COUNT_TOKENS, MESSAGES, ParserPool, is_quick
+from facade.parsing import CHAT, COUNT_TOKENS, MESSAGES, RESPONSES, ParserPool, is_quick, parse
 from services.common.errors import GatewayError
+from services.common.messages.lazy_request import LazyRequest
 from tests.bench import processes
 from tests.waiting import until
 
@@ -36,22 +37,58 @@ def children() -> set[int]:
     return set(processes.children(os.getpid()))
 
 
+def assert_equal(there: LazyRequest, here: LazyRequest) -> None:
+    """Compare a request that another process has read with one that is read here."""
+    assert there.request == here.request
+    assert there.verbatim == here.verbatim
+    assert there.plain == here.plain
+    for name in ("has_whole_body", "requires_official_api", "is_small"):
+        assert getattr(there, name) == getattr(here, name)
+    assert there.ByteSize() == here.ByteSize()
+    assert there.complete() == here.complete()
+
+
 @pytest.mark.parametrize("stream", [False, True])
 async def test_a_chat_is_the_same_as_here(pool, stream):
     fields = {"stream": stream, "stream_options": {"include_usage": True}} if stream else {}
     assert not is_quick(body(**fields))
     parsed = await pool.parse(CHAT, [body(**fields)])
-    here = openai.parse_chat(body(**fields)).request
-    here.takes_passthrough = not stream
-    assert parsed.request.parse() == here
+    here = parse(CHAT, [body(**fields)], {}, 1_000_000)
+    assert_equal(parsed.request, here.request)
+    assert parsed.source_map == here.source_map
     assert (parsed.stream, parsed.include_usage) == (stream, stream)
 
 
-@pytest.mark.parametrize("body_format", [MESSAGES, COUNT_TOKENS])
-async def test_messages_are_the_same_as_here(pool, body_format):
+async def test_a_chat_with_an_image_is_the_same_as_here(pool):
+    image = {"type": "image_url", "image_url": {"url": "https://images.example/1.png"}}
+    fields = {"messages": [*MANY, {"role": "user", "content": [image]}]}
+    parsed = await pool.parse(CHAT, [body(**fields)])
+    here = openai.parse_chat(body(**fields)).request
+    here.takes_passthrough = True
+    assert parsed.request.parse() == here
+
+
+@pytest.mark.parametrize("system", ["Be brief.", [{"type": "text", "text": "Be brief."}]])
+async def test_messages_are_the_same_as_here(pool, system):
+    turns = [{"role": ("user", "assistant")[number % 2], "content": "a"} for number in range(9_999)]
     options = {"betas": ["a", "b"], "coding": True}
-    parsed = await pool.parse(body_format, [body()], **options)
-    here = anthropic.parse_messages(body(), **options).request
+    sent = body(messages=turns, system=system, tools=[{"name": "f", "input_schema": {"a": {}}}])
+    parsed = await pool.parse(MESSAGES, [sent], **options)
+    assert_equal(parsed.request, parse(MESSAGES, [sent], options, 1_000_000).request)
+
+
+async def test_a_response_is_the_same_as_here(pool):
+    sent = json.dumps({"model": "m", "input": MANY, "instructions": "Be brief.", "store": False})
+    parsed = await pool.parse(RESPONSES, [sent.encode()])
+    here = parse(RESPONSES, [sent.encode()], {}, 1_000_000)
+    assert_equal(parsed.request, here.request)
+    assert parsed.state.echo.json == here.state.echo.json
+
+
+async def test_a_count_is_the_same_as_here(pool):
+    options = {"betas": ["a", "b"], "coding": True}
+    parsed = await pool.parse(COUNT_TOKENS, [body()], **options)
+    here = anthropic.parse_count_tokens(body(), **options).request
     here.takes_passthrough = True
     assert parsed.request.parse() == here
 

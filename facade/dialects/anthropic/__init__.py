@@ -11,7 +11,7 @@ from facade.dialects.anthropic.files import (
 from facade.dialects.anthropic.limits import LIMIT_HEADERS, limit_headers
 from facade.dialects.anthropic.models import render_model, render_model_list
 from facade.dialects.anthropic.paths import FIELD_NAMES
-from facade.dialects.anthropic.request import parse_count_tokens, parse_messages
+from facade.dialects.anthropic.request import MESSAGES_READER, parse_count_tokens, parse_messages
 from facade.dialects.anthropic.response import render_count, render_message
 from facade.dialects.anthropic.stream import MessageStream
 from facade.dialects.anthropic.types import CountTokensBody, MessagesBody
@@ -19,6 +19,7 @@ from facade.dialects.anthropic.types import CountTokensBody, MessagesBody
 __all__ = [
     "FIELD_NAMES",
     "LIMIT_HEADERS",
+    "MESSAGES_READER",
     "CountTokensBody",
     "MessageStream",
     "MessagesBody",

@@ -61,8 +61,7 @@ def parse_messages(
     source_map = SourceMap()
     lazy = None
     if lazily and len(betas) <= _FEW_BETAS:
-        lazy_of = partial(_LazyMessages, len(body), source_map, options=(betas, coding))
-        lazy = _READER.read(body, lazy_of)
+        lazy = MESSAGES_READER.read(body, source_map, (betas, coding))
     checked: MessagesBody
     if lazy is None:
         checked = validate(_MESSAGES, exact_json(body), body)
@@ -167,11 +166,6 @@ def _is_plain(body: MessagesBody) -> bool:
     )
 
 
-_READER = VerbatimReader[PartialMessagesBody](
-    PartialMessagesBody, ("messages", "system", "tools"), _is_plain, verbatim_of
-)
-
-
 class _LazyMessages(VerbatimRequest[PartialMessagesBody]):
     """A request of messages whose conversation is passed on as written.
 
@@ -207,6 +201,11 @@ class _LazyMessages(VerbatimRequest[PartialMessagesBody]):
     def beginning(self) -> Iterable[PlainMessage]:
         """Return the texts up to the first message."""
         return beginning(self.conversation())
+
+
+MESSAGES_READER = VerbatimReader(
+    PartialMessagesBody, ("messages", "system", "tools"), _is_plain, verbatim_of, _LazyMessages
+)
 
 
 def _step_parameters(

@@ -20,7 +20,7 @@ from facade.dialects.openai.functions import FunctionChatStream, render_function
 from facade.dialects.openai.limits import LIMIT_HEADERS, limit_headers
 from facade.dialects.openai.models import render_model, render_model_list
 from facade.dialects.openai.paths import FIELD_NAMES, FUNCTION_NAMES
-from facade.dialects.openai.request import parse_chat
+from facade.dialects.openai.request import CHAT_READER, parse_chat
 from facade.dialects.openai.response import render_completion
 from facade.dialects.openai.stream import ChatStream
 from facade.dialects.openai.types import ChatRequest
@@ -37,6 +37,7 @@ from facade.dialects.openai.uploads import (
 )
 
 __all__ = [
+    "CHAT_READER",
     "CURSORS",
     "EMBEDDING_NAMES",
     "FIELD_NAMES",

@@ -76,7 +76,7 @@ def parse_chat(body: bytes, *, lazily: bool = False) -> ParsedRequest:
         GatewayError: invalid, naming the invalid field and its valid values.
     """
     source_map = SourceMap()
-    lazy = _READER.read(body, partial(_LazyChat, len(body), source_map)) if lazily else None
+    lazy = CHAT_READER.read(body, source_map) if lazily else None
     wire: ChatRequest = validate(_REQUEST, exact_json(body), body) if lazy is None else lazy.wire
     del body  # frees its megabytes, unless the caller keeps a reference
     stream, are_functions = wire.stream or False, False
@@ -154,11 +154,6 @@ def _is_plain(wire: ChatRequest) -> bool:
     )
 
 
-_READER = VerbatimReader[PartialChatRequest](
-    PartialChatRequest, ("messages", "tools"), _is_plain, verbatim_of
-)
-
-
 class _LazyChat(VerbatimRequest[PartialChatRequest]):
     """A chat whose conversation is passed on as written."""
 
@@ -197,6 +192,11 @@ class _LazyChat(VerbatimRequest[PartialChatRequest]):
     def beginning(self) -> Iterable[PlainMessage]:
         """Return the messages up to the first user message."""
         return beginning(self.parts["messages"])
+
+
+CHAT_READER = VerbatimReader(
+    PartialChatRequest, ("messages", "tools"), _is_plain, verbatim_of, _LazyChat
+)
 
 
 def _step_parameters(

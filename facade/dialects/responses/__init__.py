@@ -4,7 +4,7 @@ from facade.dialects.responses.items import add_items, messages_of_items
 from facade.dialects.responses.kept_items import conversation_item, references_in
 from facade.dialects.responses.passthrough import passthrough_response
 from facade.dialects.responses.paths import FIELD_NAMES, ContinuedPaths, load_paths
-from facade.dialects.responses.request import parse_request
+from facade.dialects.responses.request import RESPONSE_READER, parse_request
 from facade.dialects.responses.response import failed_response, render_response
 from facade.dialects.responses.state import (
     Echo,
@@ -17,6 +17,7 @@ from facade.dialects.responses.types import ResponseRequest
 
 __all__ = [
     "FIELD_NAMES",
+    "RESPONSE_READER",
     "ContinuedPaths",
     "Echo",
     "Reference",

@@ -85,7 +85,7 @@ def parse_request(
         GatewayError: invalid, naming the invalid field and its valid values.
     """
     source_map = SourceMap()
-    lazy = _READER.read(body, partial(_LazyResponse, len(body), source_map)) if lazily else None
+    lazy = RESPONSE_READER.read(body, source_map) if lazily else None
     dump: Callable[[object], bytes] = orjson.dumps
     wire: ResponseRequest
     if lazy is None:
@@ -167,11 +167,6 @@ def _is_plain(wire: _PartialRequest) -> bool:
     )
 
 
-_READER = VerbatimReader[_PartialRequest](
-    _PartialRequest, ("input", "tools"), _is_plain, verbatim_of
-)
-
-
 class _LazyResponse(VerbatimRequest[_PartialRequest]):
     """A request for a response whose conversation is passed on as written."""
 
@@ -182,11 +177,14 @@ class _LazyResponse(VerbatimRequest[_PartialRequest]):
         wire: _PartialRequest,
         wire_json: bytes,
         verbatim: Verbatim,
+        *,
+        options: Sequence[Any] = (),
     ) -> None:
         fields, parts, requires_official_api = verbatim
         if wire.instructions:
             fields = {**fields, "instructions": wire.instructions}
-        super().__init__(size, source_map, wire, wire_json, (fields, parts, requires_official_api))
+        verbatim = fields, parts, requires_official_api
+        super().__init__(size, source_map, wire, wire_json, verbatim, options=options)
 
     def begin_request(self) -> GenerateRequest:
         """Return the canonical request without the conversation."""
@@ -223,6 +221,11 @@ class _LazyResponse(VerbatimRequest[_PartialRequest]):
     def beginning(self) -> Iterable[PlainMessage]:
         """Return the instructions and messages up to the first user message."""
         return beginning(self.conversation(), self.wire.instructions)
+
+
+RESPONSE_READER = VerbatimReader(
+    _PartialRequest, ("input", "tools"), _is_plain, verbatim_of, _LazyResponse
+)
 
 
 def _add_messages(wire: ResponseRequest, source_map: SourceMap, request: GenerateRequest) -> None:

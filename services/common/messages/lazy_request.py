@@ -16,9 +16,9 @@ import orjson
 from gateway.inference.v1.inference_pb2 import GenerateRequest
 from services.common.messages.plain_message import PlainMessage, PlainRequest
 
-# Maximum size of a body in bytes: parsed JSON takes several times the memory of its text, and is
-# kept until the request has been answered.
-MAX_BODY: Final = 1 << 20
+# Maximum bytes of a small body. Work on a larger one takes milliseconds and is done in a thread;
+# its parsed JSON, which takes several times the memory of its text, is not kept.
+MAX_SMALL: Final = 1 << 20
 
 # Fields of a body in the caller's dialect by name: `messages`, and optionally `tools` and `system`,
 # as JSON that the gateway sends to a provider unchanged.
@@ -38,6 +38,7 @@ class LazyRequest:
     Attributes:
         request: the canonical request without messages and tools, which `complete` adds.
         fields: see the argument.
+        is_small: whether the body is small; see `MAX_SMALL`.
         requires_official_api: whether only the API of the dialect's author accepts the conversation
             as it is; compatible servers support fewer forms.
         has_whole_body: whether `fields` are all fields of the body but `model` and `stream`, and
@@ -59,6 +60,7 @@ class LazyRequest:
         self.fields = fields
         self._is_complete = False
         self._size = size
+        self.is_small = size <= MAX_SMALL
         self._plain: PlainRequest | None = None
         self._is_plain_read = False
         self._written: dict[str, bytes] = {}
@@ -90,7 +92,7 @@ class LazyRequest:
     @cached_property
     def verbatim(self) -> VerbatimFields:
         """The conversation in JSON."""
-        return {name: orjson.dumps(value) for name, value in self.fields.items()}
+        return {name: self.json_of(name) for name in self.fields}
 
     def json_of(self, name: str) -> bytes:
         """Return one of the `fields` as JSON, b"" if it is missing."""
@@ -101,6 +103,10 @@ class LazyRequest:
                 return b""
             json = self._written[name] = orjson.dumps(value)
         return json
+
+    def keep_written(self, written: Mapping[str, bytes]) -> None:
+        """Keep the JSON of some of the `fields`, for `json_of`."""
+        self._written.update(written)
 
     def writable(self) -> Mapping[str, object]:
         """Return the `fields` for `orjson.dumps`; those that are already serialized are reused."""

@@ -18,6 +18,7 @@ _SMALL, _CAPITAL, _HIGH, _OTHER = 35, 70, 50, 100
 _SMALL_BYTES = bytes(range(ord("a"), ord("z") + 1)) + b" \n\r\t"
 _CAPITAL_BYTES = bytes(range(ord("A"), ord("Z") + 1))
 _HIGH_BYTES = bytes(range(0x80, 0x100))
+_PIECE = 1 << 20
 
 
 def estimate_tokens(text: str) -> int:
@@ -47,6 +48,10 @@ def estimate_bytes(data: bytes) -> int:
     """Return an estimate of the tokens of bytes that are assumed to be UTF-8 text."""
     if not data:
         return 0
+    if len(data) > _PIECE:
+        # In pieces, as the event loop waits for each call of a thread.
+        pieces = range(0, len(data), _PIECE)
+        return sum([estimate_bytes(data[begin : begin + _PIECE]) for begin in pieces])
     # Deleting a kind of byte counts it at the speed of C.
     no_small = data.translate(None, _SMALL_BYTES)
     no_letter = no_small.translate(None, _CAPITAL_BYTES)

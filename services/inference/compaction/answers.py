@@ -186,7 +186,7 @@ class CompactedAnswers:
 
     async def _own(self, sent: Request) -> GenerateRequest:
         """Return a request that the gateway compacts, without the fields that ask for it."""
-        whole = sent.complete() if isinstance(sent, LazyRequest) else sent
+        whole = await offload(sent.complete) if isinstance(sent, LazyRequest) else sent
         request = await offload(copied, whole)
         request.takes_passthrough = request.takes_passthrough and not request.HasField("compaction")
         fields = orjson.loads(request.extra.json) if request.extra.json else {}

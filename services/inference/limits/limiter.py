@@ -185,7 +185,8 @@ class Limiter:
             await offload(check_models, limits, request, counts_cost=caller_limits.count_cost)
         demand, amounts = None, _ONE
         if caller_limits.count_tokens:
-            demand = self._demand_of(request, fees_of(sent) if caller_limits.count_cost else None)
+            fees = await offload(fees_of, sent) if caller_limits.count_cost else None
+            demand = self._demand_of(request, fees)
             amounts = demand.reservation(await _tokens_of(sent))
         permit = await self._admission.admit(caller_limits, amounts)
         return LimitedAnswer(permit, self._price, demand)

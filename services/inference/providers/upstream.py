@@ -253,7 +253,7 @@ class Upstream:
                 stream nor JSON, an event over `limits.max_sse_line_bytes`, a broken connection, an
                 event that reports an error or cannot be parsed, or a premature end.
         """
-        is_small = call is not None and call.lazy is not None
+        is_small = call is not None and call.lazy is not None and call.lazy.is_small
         body = make_body() if is_small else await offload(make_body)
         sending = self._send(path, body, headers, call)
         del body

@@ -223,8 +223,18 @@ class Engine:
         self, sent: GenerateRequest | LazyRequest, *, task: str = ""
     ) -> Awaitable[GenerateResponse | PassthroughAnswer]:
         """Like `generate`, but may return the provider's response body unparsed."""
+        if isinstance(sent, LazyRequest) and not sent.is_small:
+            return self._answer_large(sent, task)
         runner = self._direct_runner(sent, whole=True)
         return self._answer(self._complete(sent), task) if runner is None else runner.answer()
+
+    async def _answer_large(
+        self, lazy: LazyRequest, task: str
+    ) -> GenerateResponse | PassthroughAnswer:
+        runner = await offload(self._direct_runner, lazy, whole=True)
+        if runner is None:
+            return await self._answer(await offload(self._complete, lazy), task)
+        return await runner.answer()
 
     async def _answer(
         self, request: GenerateRequest, task: str
@@ -249,10 +259,15 @@ class Engine:
         Closing the iterator cancels the call of the provider. With memory it does so only before
         the first content; later the answer is still read to its end and committed.
         """
-        runner = self._direct_runner(sent, whole=False)
+        is_large = isinstance(sent, LazyRequest) and not sent.is_small
+        runner = (
+            await offload(self._direct_runner, sent, whole=False)
+            if is_large
+            else self._direct_runner(sent, whole=False)
+        )
         if runner is not None:
             return runner.stream()
-        request = self._complete(sent)
+        request = await offload(self._complete, sent)
         checked = await self._checked(request, whole=False)
         if checked.is_remembered:
             return self._remembered(request, checked)
@@ -358,6 +373,11 @@ class Engine:
         attempts = RequestAttempts(
             request, (), plan, providers, self._signer, self.refusals, lazy=lazy
         )
+        if not lazy.is_small:
+            # Now, as this runs in a thread; the event loop would wait for either.
+            attempts.estimate()
+            if providers[plan.steps[0].target.adapter].dialect != request.dialect:
+                _ = lazy.plain
         meter = self.metering.begin(request, attempts.input_tokens)
         return self.runner(plan, attempts, whole=whole, on_end=meter.end)
 
@@ -435,7 +455,7 @@ class Engine:
         Raises:
             GatewayError: unsupported, it needs memory or the gateway's own tools.
         """
-        request = self._complete(sent)
+        request = await offload(self._complete, sent)
         checked = await self._checked(request, whole=True)
         if checked.is_remembered or checked.offers_tools or checked.has_tool_calls:
             raise unsupported("model", "model: no batch service runs this request")

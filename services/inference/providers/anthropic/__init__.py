@@ -113,8 +113,8 @@ class AnthropicProvider:
         # The body has no name here: it may be large, and an answer may take minutes.
         answer = await self._upstream.post_unbounded(
             self._endpoint.path(call),
-            self._body(call, head)  # lazy requests are small
-            if call.lazy is not None
+            self._body(call, head)
+            if call.lazy is not None and call.lazy.is_small
             else await offload(self._body, call, head),
             headers=headers,
             call=call,

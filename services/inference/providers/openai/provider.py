@@ -95,8 +95,8 @@ class OpenAIProvider:
         # The body has no name here: it may be large, and an answer may take minutes.
         answer = await self._upstream.post_unbounded(
             self._path_of(_PATH, call.target.upstream),
-            build_request(call, self._server)  # lazy requests are small
-            if call.lazy is not None
+            build_request(call, self._server)
+            if call.lazy is not None and call.lazy.is_small
             else await offload(build_request, call, self._server),
             headers=call.request_headers(self.dialect) if call.request.headers else (),
             call=call,

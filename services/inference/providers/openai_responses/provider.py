@@ -118,8 +118,8 @@ class ResponsesProvider(OpenAIProvider):
         # The body has no name here: it may be large, and an answer may take minutes.
         answer = await self._upstream.post_unbounded(
             _PATH,
-            self._body(call)  # lazy requests are small
-            if call.lazy is not None
+            self._body(call)
+            if call.lazy is not None and call.lazy.is_small
             else await offload(self._body, call),
             headers=call.request_headers(self.dialect),
             call=call,
