@@ -11,7 +11,6 @@ from typing import Self
 
 from prometheus_client import CollectorRegistry
 
-from gateway.inference.v1.inference_pb2 import EmbedRequest, ForwardRequest, GenerateRequest
 from services.common.clock import Clock
 from services.common.grpc.authentication import caller, caller_id
 from services.common.http import Client
@@ -24,10 +23,11 @@ from services.common.storage.byte_store import StoreLimits, open_store
 from services.common.storage.disk import DiskReserve
 from services.common.storage.leases import Lease
 from services.common.storage.secrets import Secrets
-from services.inference import diagnostics, embeddings, forwarding
+from services.inference import diagnostics
 from services.inference.adaptation.cache import Cache
 from services.inference.adaptation.session import MediaAdaptation
 from services.inference.allowances.admission import Admission
+from services.inference.demands import Demanding, demand_of
 from services.inference.health_checks import HealthChecks
 from services.inference.limits.fees import Fees
 from services.inference.limits.reservation import Demand
@@ -304,23 +304,9 @@ class Inference:
         """Return the cost of a model's usage, by the settings in force; see `cost_of_used`."""
         return cost_of_used(used, self.engine.routes.costs)
 
-    def demand_of(
-        self, request: GenerateRequest | EmbedRequest | ForwardRequest, fees: Fees | None
-    ) -> Demand:
-        """Return what a request may use at most, by the settings in force.
-
-        Args:
-            request: the request, perhaps without its conversation.
-            fees: its fees; None if its caller has no budget.
-
-        Raises:
-            GatewayError: as `Plans.plan_for`.
-        """
-        if isinstance(request, EmbedRequest):
-            return embeddings.demand_of(self.engine, request, fees)
-        if isinstance(request, ForwardRequest):
-            return forwarding.demand_of(self.engine, request, fees)
-        return self.engine.demand_of(request, fees)
+    def demand_of(self, request: Demanding, fees: Fees | None) -> Demand:
+        """Return what a request may use at most, by the settings in force; see `demand_of`."""
+        return demand_of(self.engine, request, fees)
 
     async def record_usage(self) -> None:
         """Record the usage of all ended requests, within some seconds."""

@@ -8,7 +8,8 @@ from gateway.conversation.v1.conversation_pb2 import DIALECT_ANTHROPIC, Media, O
 from services.common.errors import GatewayError
 from services.common.text.mime import image_type
 from services.inference.providers.foreign_blocks import text_of_block
-from services.inference.providers.request_fields import RequestFields, read_object
+from services.inference.providers.opaque_json import read_object
+from services.inference.providers.request_fields import RequestFields
 from services.inference.request.paths import block_path
 
 # Paths by which dropped blocks and fields are reported.

@@ -25,7 +25,8 @@ from services.inference.providers.base import (
     Transcript,
     no_transcripts,
 )
-from services.inference.providers.request_fields import RequestFields, Rules, read_object
+from services.inference.providers.opaque_json import read_object
+from services.inference.providers.request_fields import RequestFields, Rules
 from services.inference.providers.vectors import check_only_texts
 from services.inference.stream.batches import Batches
 from services.media.conversion.parts import Source, TextVectors

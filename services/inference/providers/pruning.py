@@ -14,7 +14,7 @@ from services.inference.learned.refusals import NAMES
 from services.inference.learned.refused_paths import BETA, KEYWORD, TOOL, snake, steps_of
 from services.inference.learned.text_bounds import IDS, SEPARATOR
 from services.inference.providers.base import Call
-from services.inference.providers.request_fields import Json, write_body
+from services.inference.providers.opaque_json import Json, write_body
 from services.inference.providers.schemas import without_keywords
 
 _CACHE = "cache_control"

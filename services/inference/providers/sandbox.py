@@ -31,7 +31,8 @@ from services.inference.facts.catalogue import ModelInfo
 from services.inference.offload import mark_large, offload
 from services.inference.providers import failures
 from services.inference.providers.base import Call, EmbeddingCall, Target, Transcript
-from services.inference.providers.request_fields import RequestFields, Rules, unknown_paths
+from services.inference.providers.opaque_json import unknown_paths
+from services.inference.providers.request_fields import RequestFields, Rules
 from services.inference.providers.vectors import check_only_texts
 from services.inference.request.paths import block_path
 from services.inference.request.request_changes import copied

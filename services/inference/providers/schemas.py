@@ -9,7 +9,7 @@ is nested at most as deeply as a request.
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
-from services.inference.providers.request_fields import write_body
+from services.inference.providers.opaque_json import write_body
 
 Schema = dict[str, Any]
 

@@ -19,7 +19,8 @@ from services.common.errors import UpstreamError, unsupported
 from services.common.text import packed_floats
 from services.inference.providers.base import EmbeddingCall
 from services.inference.providers.failures import broken_answer
-from services.inference.providers.request_fields import Json, RequestFields
+from services.inference.providers.opaque_json import Json
+from services.inference.providers.request_fields import RequestFields
 from services.inference.request.estimate import estimate_inputs
 
 # Maximum length of a vector; no model has longer ones.

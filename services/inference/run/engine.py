@@ -36,8 +36,6 @@ from services.inference.fallback.run import OnEnd, RetryBudget
 from services.inference.fallback.runner import FallbackRunner
 from services.inference.learned.chat_models import ChatModels
 from services.inference.learned.refusals import Refusals
-from services.inference.limits.fees import Fees
-from services.inference.limits.reservation import Demand
 from services.inference.memory.commit import AnswerCommitter
 from services.inference.memory.split import uses_memory
 from services.inference.memory.turn_client import (
@@ -175,30 +173,6 @@ class Engine:
     def plan_of(self, request: GenerateRequest) -> Plan:
         """Return the fallback plan for a request; see `Plans.plan_for`."""
         return self._routed[1].plan_for(request)
-
-    def demand_of(self, request: GenerateRequest, fees: Fees | None) -> Demand:
-        """Return what a request may use at most; see `Inference.demand_of`."""
-        routes, plans = self._routed
-        plan = plans.plan_for(request)
-        providers = routes.providers_of(request.dialect)
-        is_native = any(
-            provider.dialect == request.dialect
-            for name in {place.target.adapter for place in plan.places()}
-            if (provider := providers.get(name)) is not None
-        )
-        translates_searches = any(
-            place.target.native_tools
-            or (place.target.native_tools is None and not routes.has_search)
-            for place in plan.places()
-        )
-        return Demand(
-            plan,
-            request,
-            fees,
-            routes.costs,
-            is_native=is_native,
-            translates_searches=translates_searches,
-        )
 
     def _server_of(self, provider: str) -> Mapping[str, str | int]:
         return self.routes.servers.get(provider, {})

@@ -37,8 +37,8 @@ from services.inference.providers.base import (
 )
 from services.inference.providers.bounds import tokens
 from services.inference.providers.failures import broken_answer
+from services.inference.providers.opaque_json import Json
 from services.inference.providers.pruning import without_refused
-from services.inference.providers.request_fields import Json
 from services.inference.providers.sse import is_event_stream
 from services.inference.providers.upstream import Upstream
 from services.inference.stream.batches import Batches

@@ -7,7 +7,7 @@ latest ones of any number, in any order of lifetimes.
 from collections.abc import Iterator
 from typing import Any
 
-from services.inference.providers.request_fields import Json
+from services.inference.providers.opaque_json import Json
 
 _MARK, _MOST = "cache_control", 4
 _LIFETIME = "ttl"

@@ -25,7 +25,7 @@ from services.inference.learned.refusals import (
 from services.inference.providers.anthropic import sanitizing
 from services.inference.providers.anthropic.fields import AnthropicFields
 from services.inference.providers.conversation_writer import ConversationWriter, image_type_of
-from services.inference.providers.request_fields import Json
+from services.inference.providers.opaque_json import Json
 from services.inference.request.thinking import KINDS, is_gateway_signature
 
 _ROLES = {

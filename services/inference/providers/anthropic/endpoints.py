@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from services.inference.providers.base import Call
-from services.inference.providers.request_fields import Json
+from services.inference.providers.opaque_json import Json
 from services.inference.providers.upstream import SSE, Framing
 
 Headers = list[tuple[str, str]]

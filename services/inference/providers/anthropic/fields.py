@@ -7,7 +7,8 @@ from gateway.conversation.v1.conversation_pb2 import DIALECT_ANTHROPIC
 from services.inference.learned.refusals import THINKING_BUDGET, UNSIGNED_THINKING
 from services.inference.providers.anthropic import sanitizing
 from services.inference.providers.base import AnswerForm, Call
-from services.inference.providers.request_fields import Json, RequestFields, Rules
+from services.inference.providers.opaque_json import Json
+from services.inference.providers.request_fields import RequestFields, Rules
 from services.inference.providers.schemas import (
     OpenObjectError,
     for_answer,

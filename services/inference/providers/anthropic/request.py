@@ -21,7 +21,7 @@ from services.inference.providers.anthropic.content import Conversation, shortes
 from services.inference.providers.anthropic.fields import AnthropicFields
 from services.inference.providers.anthropic.reasoning import Reasoning
 from services.inference.providers.base import Call
-from services.inference.providers.request_fields import Json, read_object, write_body
+from services.inference.providers.opaque_json import Json, read_object, write_body
 from services.inference.providers.schemas import OpenObjectError, for_answer, object_schema
 from services.inference.stream.prefill import CONTINUE, prefill_of
 

@@ -15,7 +15,7 @@ from services.inference.providers.anthropic.endpoints import Headers, OwnEndpoin
 from services.inference.providers.base import Call
 from services.inference.providers.bedrock import sanitizing
 from services.inference.providers.bedrock.frames import CONTENT_TYPE, FrameSplitter
-from services.inference.providers.request_fields import Json
+from services.inference.providers.opaque_json import Json
 from services.inference.providers.upstream import Framing
 
 _VERSION = "bedrock-2023-05-31"

@@ -21,7 +21,7 @@ from services.inference.providers.conversation_writer import (
     image_type_of,
 )
 from services.inference.providers.foreign_blocks import text_of_block
-from services.inference.providers.request_fields import Json
+from services.inference.providers.opaque_json import Json
 
 _SYSTEM_ROLES = (conversation_pb2.ROLE_SYSTEM, conversation_pb2.ROLE_DEVELOPER)
 _ROLES = {conversation_pb2.ROLE_USER: "user", conversation_pb2.ROLE_ASSISTANT: "assistant"}

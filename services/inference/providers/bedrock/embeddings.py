@@ -15,7 +15,7 @@ from services.common.text import packed_floats
 from services.inference.providers.base import EmbeddingCall
 from services.inference.providers.bedrock import sanitizing
 from services.inference.providers.bounds import tokens
-from services.inference.providers.request_fields import Json
+from services.inference.providers.opaque_json import Json
 from services.inference.providers.upstream import Upstream
 from services.inference.providers.vectors import (
     MAX_LENGTH,

@@ -21,7 +21,7 @@ from services.inference.providers.bedrock.reasoning import (
     reasoning_of,
     top_k,
 )
-from services.inference.providers.request_fields import Json, read_object, write_body
+from services.inference.providers.opaque_json import Json, read_object, write_body
 from services.inference.providers.schemas import OpenObjectError, for_answer
 from services.inference.stream.prefill import CONTINUE
 

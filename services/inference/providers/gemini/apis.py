@@ -5,7 +5,7 @@ from typing import Protocol
 
 from services.inference.providers.base import EmbeddingCall
 from services.inference.providers.gemini import embeddings, sanitizing
-from services.inference.providers.request_fields import Json
+from services.inference.providers.opaque_json import Json
 from services.inference.providers.upstream import Upstream
 from services.inference.providers.vectors import VectorRequest
 

@@ -22,7 +22,8 @@ from services.inference.providers.conversation_writer import (
     image_type_of,
 )
 from services.inference.providers.gemini import native, sanitizing, signatures
-from services.inference.providers.request_fields import Json, RequestFields
+from services.inference.providers.opaque_json import Json
+from services.inference.providers.request_fields import RequestFields
 
 _SYSTEM_ROLES = (conversation_pb2.ROLE_SYSTEM, conversation_pb2.ROLE_DEVELOPER)
 _ROLES = {conversation_pb2.ROLE_USER: "user", conversation_pb2.ROLE_ASSISTANT: "model"}

@@ -8,7 +8,8 @@ from typing import Final
 
 from gateway.inference.v1.inference_pb2 import GenerateRequest, Tool
 from services.inference.providers.native_tools import NativeTool, native_tool
-from services.inference.providers.request_fields import Json, RequestFields
+from services.inference.providers.opaque_json import Json
+from services.inference.providers.request_fields import RequestFields
 
 _NAMES: Final = {
     NativeTool.SEARCH: "googleSearch",

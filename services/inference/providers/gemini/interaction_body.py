@@ -17,7 +17,7 @@ from services.common.errors import unsupported
 from services.common.text.google_schemas import json_schema
 from services.inference.providers.base import Call
 from services.inference.providers.gemini.signatures import NOT_SIGNED
-from services.inference.providers.request_fields import Json, write_body
+from services.inference.providers.opaque_json import Json, write_body
 
 STEP: Final = "interactionStep"  # a part that keeps a step without a counterpart
 _SIGNATURE: Final = "thoughtSignature"

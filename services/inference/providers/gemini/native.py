@@ -12,7 +12,8 @@ from gateway.conversation.v1.conversation_pb2 import Block, Media, ToolResult, T
 from gateway.inference.v1.inference_pb2 import Tool
 from services.common.ids import UNNAMED_CALL
 from services.inference.providers.conversation_writer import base64_of
-from services.inference.providers.request_fields import Json, RequestFields
+from services.inference.providers.opaque_json import Json
+from services.inference.providers.request_fields import RequestFields
 
 _CALL, _RESPONSE = "functionCall", "functionResponse"
 _PARAMETERS = "parameters"

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from gateway.inference.v1.inference_pb2 import GenerateRequest, ThinkingConfig
 from services.inference.providers.base import Target
 from services.inference.providers.googles_models import is_before_3, thinks_by_budget
-from services.inference.providers.request_fields import Json, RequestFields
+from services.inference.providers.opaque_json import Json
+from services.inference.providers.request_fields import RequestFields
 
 # Token budgets of efforts for Gemini 2.5, as in Google's OpenAI-compatible API.
 _BUDGETS = {"minimal": 1024, "low": 1024, "medium": 8192}

@@ -16,13 +16,8 @@ from services.inference.providers.gemini.google_tools import write_tools
 from services.inference.providers.gemini.reasoning import thinking_config
 from services.inference.providers.googles_models import is_before_3
 from services.inference.providers.native_tools import may_run_natively, native_tool
-from services.inference.providers.request_fields import (
-    Json,
-    RequestFields,
-    Rules,
-    read_object,
-    write_body,
-)
+from services.inference.providers.opaque_json import Json, read_object, write_body
+from services.inference.providers.request_fields import RequestFields, Rules
 from services.inference.providers.schemas import for_gemini, has_no_arguments, object_schema
 from services.inference.stream.prefill import CONTINUE, prefill_of
 

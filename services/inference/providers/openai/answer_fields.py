@@ -11,7 +11,7 @@ from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Citation, Usage
 from gateway.inference.v1.inference_pb2 import Event
 from services.inference.providers.bounds import dump, tokens
-from services.inference.providers.request_fields import Json
+from services.inference.providers.opaque_json import Json
 
 # Maximum bytes of JSON of unknown usage fields; each usage event repeats all of it.
 _MAX_USAGE = 16 << 10

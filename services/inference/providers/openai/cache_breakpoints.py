@@ -6,7 +6,7 @@ and of an hour become those of 30 minutes, the default, and of 12 hours.
 
 import re
 
-from services.inference.providers.request_fields import Json
+from services.inference.providers.opaque_json import Json
 
 BREAKPOINT = "prompt_cache_breakpoint"
 OPTIONS = "prompt_cache_options"

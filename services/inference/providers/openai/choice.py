@@ -13,6 +13,7 @@ from gateway.inference.v1.inference_pb2 import Event, ExtraFields
 from services.common.messages.notes import note_on_unknown_parts
 from services.inference.providers.base import Call
 from services.inference.providers.bounds import Bounds, dump, name_of
+from services.inference.providers.opaque_json import Json
 from services.inference.providers.openai import reasoning_details
 from services.inference.providers.openai.answer_fields import (
     KNOWN_CHOICE_FIELDS,
@@ -30,7 +31,6 @@ from services.inference.providers.openai.answer_fields import (
 from services.inference.providers.openai.blocks import EMPTY, Blocks, TextKind, ToolCall
 from services.inference.providers.openai.reasoning_details import ReceivedDetails
 from services.inference.providers.openai.tool_calls import Piece, ReceivedCalls, may_be_tool
-from services.inference.providers.request_fields import Json
 
 _Content = tuple[TextKind, str] | tuple[Literal["part"], Json]
 

@@ -16,6 +16,7 @@ from services.inference.providers.base import Call
 from services.inference.providers.bounds import Bounds, dump, name_of
 from services.inference.providers.delta_templates import DeltaTemplates
 from services.inference.providers.finish_reasons import OPENAI_REASONS, canonical_reason
+from services.inference.providers.opaque_json import Json
 from services.inference.providers.openai.answer_fields import (
     KNOWN_ANSWER_FIELDS,
     KNOWN_CALL_FIELDS,
@@ -27,7 +28,6 @@ from services.inference.providers.openai.blocks import Blocks
 from services.inference.providers.openai.choice import Choice
 from services.inference.providers.openai.fields import OpenAIFields
 from services.inference.providers.protocols import ErrorFactory
-from services.inference.providers.request_fields import Json
 from services.inference.providers.sse import read_event
 from services.inference.stream.patience import has_content
 

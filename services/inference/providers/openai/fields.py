@@ -8,13 +8,14 @@ import orjson
 from gateway.conversation.v1.conversation_pb2 import DIALECT_OPENAI
 from services.common.errors import GatewayError, unsupported
 from services.inference.learned.refusals import OF_BLOCKS
+from services.inference.providers.opaque_json import Json, read_object
 from services.inference.providers.openai import sanitizing
 from services.inference.providers.openai.cache_breakpoints import (
     BREAKPOINT,
     OPTIONS,
     has_breakpoints,
 )
-from services.inference.providers.request_fields import Json, RequestFields, read_object
+from services.inference.providers.request_fields import RequestFields
 from services.inference.providers.schemas import function_schema, lacks_items
 
 Part = Json | orjson.Fragment  # of a message's content

@@ -4,8 +4,8 @@ from gateway.conversation.v1 import conversation_pb2
 from gateway.conversation.v1.conversation_pb2 import Media
 from services.common.errors import GatewayError, invalid
 from services.inference.providers.conversation_writer import base64_of, image_type_of
+from services.inference.providers.opaque_json import Json
 from services.inference.providers.openai.fields import OpenAIFields
-from services.inference.providers.request_fields import Json
 
 _PDF = "application/pdf"
 _AUDIO_FORMATS = {

@@ -22,6 +22,7 @@ from services.inference.learned.refusals import (
 )
 from services.inference.providers.conversation_writer import ConversationWriter
 from services.inference.providers.gemini import signatures
+from services.inference.providers.opaque_json import Json
 from services.inference.providers.openai import sanitizing
 from services.inference.providers.openai.cache_breakpoints import (
     BREAKPOINT,
@@ -36,7 +37,7 @@ from services.inference.providers.openai.thoughts import (
     sign_call,
     state_of,
 )
-from services.inference.providers.request_fields import BILLING_LINE, Json
+from services.inference.providers.request_fields import BILLING_LINE
 from services.inference.request.thinking import KINDS
 
 # Assistant message inserted for servers that reject a user message right after a tool result.

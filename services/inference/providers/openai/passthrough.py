@@ -18,8 +18,8 @@ from services.common.messages.passthrough_answer import PassthroughAnswer, Token
 from services.common.messages.plain_answer import PlainAnswer, PlainChoice
 from services.inference.providers.bounds import MAX_NAME, MAX_TOKENS, dump
 from services.inference.providers.finish_reasons import OPENAI_REASONS
+from services.inference.providers.opaque_json import Json
 from services.inference.providers.openai.answer_fields import KNOWN_ANSWER_FIELDS, add_unknown_usage
-from services.inference.providers.request_fields import Json
 
 _ID = "chatcmpl-"
 

@@ -14,7 +14,7 @@ import orjson
 
 from gateway.conversation.v1.conversation_pb2 import DIALECT_OPENAI, Opaque
 from services.inference.providers.bounds import dump
-from services.inference.providers.request_fields import Json
+from services.inference.providers.opaque_json import Json
 from services.inference.request.thinking import DETAILS
 from services.inference.stream.unknown_fields import UnknownFields
 

@@ -13,13 +13,13 @@ from gateway.inference.v1.inference_pb2 import (
 )
 from services.inference.learned.refusals import STREAM_OPTIONS
 from services.inference.providers.base import Call, Target
+from services.inference.providers.opaque_json import Json, read_object, write_body
 from services.inference.providers.openai import sanitizing
 from services.inference.providers.openai.cache_breakpoints import EXPLICIT, OPTIONS
 from services.inference.providers.openai.fields import OpenAIFields, Server, fragment
 from services.inference.providers.openai.messages import Conversation
 from services.inference.providers.openai.tools import add_tool_choice, plain_tools, tools_of
 from services.inference.providers.pruning import without_refused
-from services.inference.providers.request_fields import Json, read_object, write_body
 from services.inference.stream.prefill import CONTINUE, prefill_of
 
 # Thinking budgets by effort, in tokens: the lowest sufficient effort is used, else `high`.

@@ -15,9 +15,9 @@ from services.inference.learned.refusals import (
     UNSIGNED_CALLS,
 )
 from services.inference.providers.gemini import signatures
+from services.inference.providers.opaque_json import Json
 from services.inference.providers.openai import reasoning_details
 from services.inference.providers.openai.fields import OpenAIFields
-from services.inference.providers.request_fields import Json
 
 _REASONING = "reasoning"
 

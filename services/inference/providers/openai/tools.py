@@ -7,8 +7,8 @@ import orjson
 
 from gateway.inference.v1.inference_pb2 import GenerateRequest, Tool, ToolChoice
 from services.common.messages.plain_message import PlainTool
+from services.inference.providers.opaque_json import Json
 from services.inference.providers.openai.fields import OpenAIFields, parameters_of
-from services.inference.providers.request_fields import Json
 from services.inference.providers.schemas import function_schema, lacks_items, may_be_strict
 
 _CHOICES = {

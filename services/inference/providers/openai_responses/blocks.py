@@ -11,7 +11,7 @@ from typing import Literal
 from gateway.conversation.v1.conversation_pb2 import DIALECT_RESPONSES, Block, Opaque
 from gateway.inference.v1.inference_pb2 import BlockStop, Event
 from services.inference.providers.bounds import Bounds
-from services.inference.providers.request_fields import Json
+from services.inference.providers.opaque_json import Json
 from services.inference.stream.pieces import keep
 
 DeltaKind = Literal["text", "refusal", "thinking", "signature", "input"]

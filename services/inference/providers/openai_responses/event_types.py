@@ -6,8 +6,8 @@ from typing import Any, Literal
 from services.common.errors import UpstreamError
 from services.inference.providers import failures
 from services.inference.providers.bounds import dump
+from services.inference.providers.opaque_json import Json
 from services.inference.providers.protocols import ErrorFactory
-from services.inference.providers.request_fields import Json
 
 TextKind = Literal["text", "refusal", "thinking", "input"]
 

@@ -10,6 +10,7 @@ from services.common.ids import IdGenerator
 from services.inference.providers.base import Call
 from services.inference.providers.bounds import dump
 from services.inference.providers.delta_templates import delta_of
+from services.inference.providers.opaque_json import Json
 from services.inference.providers.openai_responses.event_types import (
     DELTAS,
     ENDS,
@@ -24,7 +25,6 @@ from services.inference.providers.openai_responses.reader import EventReader
 from services.inference.providers.openai_responses.response_objects import check_items
 from services.inference.providers.openai_responses.usage import read_usage
 from services.inference.providers.protocols import ErrorFactory
-from services.inference.providers.request_fields import Json
 from services.inference.providers.sse import ServerSentEvent, read_event
 from services.inference.stream.patience import has_content
 

@@ -13,8 +13,8 @@ from services.inference.providers.conversation_writer import (
     base64_of,
     image_type_of,
 )
+from services.inference.providers.opaque_json import Json, read_object
 from services.inference.providers.openai_responses.fields import ResponsesFields
-from services.inference.providers.request_fields import Json, read_object
 
 Item = Json | orjson.Fragment
 

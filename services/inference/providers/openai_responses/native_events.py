@@ -14,6 +14,7 @@ from gateway.conversation.v1.conversation_pb2 import DIALECT_RESPONSES, Opaque
 from gateway.inference.v1.inference_pb2 import Event
 from services.common.ids import IdGenerator
 from services.inference.providers.base import Call
+from services.inference.providers.opaque_json import Json
 from services.inference.providers.openai_responses.event_types import (
     DELTAS,
     ENDS,
@@ -39,7 +40,6 @@ from services.inference.providers.openai_responses.response_objects import (
 )
 from services.inference.providers.openai_responses.usage import read_usage
 from services.inference.providers.protocols import ErrorFactory
-from services.inference.providers.request_fields import Json
 from services.inference.providers.sse import BLANK, read_event
 
 _WITH_RESPONSE = SILENT | ENDS

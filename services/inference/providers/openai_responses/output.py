@@ -16,7 +16,7 @@ from gateway.conversation.v1.conversation_pb2 import (
     Opaque,
 )
 from services.inference.providers.bounds import dump
-from services.inference.providers.request_fields import Json
+from services.inference.providers.opaque_json import Json
 
 # Block kinds by the type of content part.
 KINDS = {"output_text": "text", "refusal": "refusal"}

@@ -9,10 +9,10 @@ from typing import Any
 from gateway.conversation.v1.conversation_pb2 import Block, Thinking
 from gateway.inference.v1.inference_pb2 import Event
 from services.inference.providers.bounds import Bounds, dump
+from services.inference.providers.opaque_json import Json
 from services.inference.providers.openai_responses import output
 from services.inference.providers.openai_responses.blocks import Blocks, DeltaKind, Group, OpenBlock
 from services.inference.providers.openai_responses.output import CALLS, opaque, text_of
-from services.inference.providers.request_fields import Json
 
 
 class _Item:

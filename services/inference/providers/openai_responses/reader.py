@@ -8,9 +8,9 @@ from services.inference.providers import failures
 from services.inference.providers.base import Call
 from services.inference.providers.bounds import Bounds, name_of
 from services.inference.providers.delta_templates import DeltaTemplates
+from services.inference.providers.opaque_json import Json
 from services.inference.providers.openai_responses.event_types import DONE, extract_delta
 from services.inference.providers.protocols import ErrorFactory
-from services.inference.providers.request_fields import Json
 
 
 class EventReader:

@@ -15,10 +15,10 @@ from gateway.inference.v1.inference_pb2 import (
 from services.common.errors import unsupported
 from services.inference.learned.refusals import ENCRYPTED_REASONING
 from services.inference.providers.base import Call
+from services.inference.providers.opaque_json import Json, write_body
 from services.inference.providers.openai.fields import Server, fragment, parameters_of
 from services.inference.providers.openai_responses.fields import ResponsesFields
 from services.inference.providers.openai_responses.items import Input
-from services.inference.providers.request_fields import Json, write_body
 from services.inference.stream.prefill import CONTINUE, prefill_of
 
 ENCRYPTED = "reasoning.encrypted_content"

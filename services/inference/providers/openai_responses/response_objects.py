@@ -16,10 +16,10 @@ from msgspec.json import Decoder
 
 from gateway.conversation.v1.conversation_pb2 import Usage
 from services.common.messages.passthrough_answer import PassthroughAnswer, TokenCounts
+from services.inference.providers.opaque_json import Json
 from services.inference.providers.openai_responses.event_types import MALFORMED, OVER
 from services.inference.providers.openai_responses.output import KINDS
 from services.inference.providers.openai_responses.usage import UsageReport, read_usage
-from services.inference.providers.request_fields import Json
 
 # The start of an object, up to its id: as serialized in events, and in general.
 _USUALLY = b'{"id":"'

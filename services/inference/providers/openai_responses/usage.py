@@ -7,7 +7,7 @@ from msgspec import Meta, Struct
 from gateway.conversation.v1.conversation_pb2 import DIALECT_RESPONSES, Opaque, Usage
 from services.common.messages.passthrough_answer import TokenCounts
 from services.inference.providers.bounds import MAX_TOKENS, dump, tokens
-from services.inference.providers.request_fields import Json
+from services.inference.providers.opaque_json import Json
 
 # Maximum bytes of JSON of unknown usage fields.
 _MAX_USAGE = 16 << 10

@@ -5,7 +5,7 @@ Sources: the client `AnthropicVertex` of Anthropic's SDK, and Google's page "Cla
 
 from services.inference.providers.anthropic.endpoints import Headers, OwnEndpoint
 from services.inference.providers.base import Call
-from services.inference.providers.request_fields import Json
+from services.inference.providers.opaque_json import Json
 from services.inference.providers.vertex.paths import model_path
 
 _VERSION: Json = {"anthropic_version": "vertex-2023-10-16"}

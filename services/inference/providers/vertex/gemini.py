@@ -12,7 +12,7 @@ import orjson
 from services.inference.providers.base import EmbeddingCall
 from services.inference.providers.bounds import tokens
 from services.inference.providers.gemini.embeddings import MAX_BATCH
-from services.inference.providers.request_fields import Json
+from services.inference.providers.opaque_json import Json
 from services.inference.providers.upstream import Upstream
 from services.inference.providers.vectors import (
     VectorRequest,

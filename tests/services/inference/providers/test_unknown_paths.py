@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from services.inference.providers.request_fields import unknown_paths
+from services.inference.providers.opaque_json import unknown_paths
 
 
 @pytest.mark.parametrize(
