@@ -29,7 +29,8 @@ from services.inference.request.estimate import estimate_forwarded
 from services.inference.run.engine import Engine
 from services.inference.stream.batches import Batches
 
-MAX_PARTS: Final = 32
+# Also in the proto.
+MAX_PARTS: Final = 512
 _MAX_FILENAME: Final = 1_024
 # Bytes of a request that takes some milliseconds to serialize.
 _LARGE: Final = 1 << 20

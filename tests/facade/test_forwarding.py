@@ -97,7 +97,8 @@ async def test_the_sdk_generates_and_edits_images(tmp_path):
         await client.images.edit(
             model="painter",
             prompt="a cat",
-            image=[("a.png", b"one", "image/png"), ("b.png", b"two", "image/png")],
+            image=[*[("a.png", b"one", "image/png")] * 15, ("b.png", b"two", "image/png")],
+            extra_body={"tags": [str(number) for number in range(100)]},
         )
         events = [
             event.type
@@ -287,6 +288,10 @@ async def test_bad_requests_are_refused_before_a_call(tmp_path):
         form = aiohttp.FormData({"model": "writer", "prompt": "x"})
         form.add_field("memory_id", "m")
         form.add_field("file", b"x", filename="a.wav")
+        edit = {"model": "painter", "prompt": "file-abc123"}
+        voice = {"id": "voice_123"}
+        stored = aiohttp.FormData(edit | {"images[0][file_id]": "file-abc123"})
+        stored.add_field("mask", b"x", filename="a.png")
         rows = {
             "no prompt": await refusal("images/generations", json={"model": "painter"}),
             "no model": await refusal("images/generations", json={"prompt": "x"}),
@@ -299,6 +304,17 @@ async def test_bad_requests_are_refused_before_a_call(tmp_path):
             "another kind": await refusal(
                 "images/generations", json={"model": "anthropic/claude", "prompt": "x"}
             ),
+            "a provider's file": await refusal(
+                "images/edits", json=edit | {"images": [{"file_id": "file-abc123"}]}
+            ),
+            "a provider's file in a form": await refusal("images/edits", data=stored),
+            "a provider's address": await refusal(
+                "moderations",
+                json={"input": [{"image_url": {"url": "https://api.openai.com/v1/files/a"}}]},
+            ),
+            "a voice": await refusal(
+                "audio/speech", json={"model": "speaker", "input": "x", "voice": voice}
+            ),
         }
     assert rows == {
         "no prompt": (400, "prompt"),
@@ -308,6 +324,10 @@ async def test_bad_requests_are_refused_before_a_call(tmp_path):
         "memory in a form": (400, "memory_id"),
         "no form": (415, "Content-Type"),
         "another kind": (400, "model"),
+        "a provider's file": (400, "images[0].file_id"),
+        "a provider's file in a form": (400, "images.0.file_id"),
+        "a provider's address": (400, "input[0].image_url.url"),
+        "a voice": (400, "voice.id"),
     }
     assert upstream.bodies == []
 
@@ -326,8 +346,15 @@ async def test_limits_apply(tmp_path):
             await ask(limited, "/v1/moderations", {"input": "a"}, caller),
             await ask(limited, "/v1/images/generations", body | {"judge_model": "x"}, caller),
         ]
-    assert [status for status, _, _ in answers] == [200, 429, 403, 403]
-    assert [error["param"] for _, error, _ in answers[2:]] == ["model", "judge_model"]
+        form = aiohttp.FormData(body | {"svg[model]": "x"})
+        form.add_field("image", b"x" * 300, filename="a.png")
+        (gateway,) = limited.gateways
+        url = f"{gateway.url}/v1/images/edits"
+        async with gateway.http.post(url, data=form, headers=caller) as answer:
+            answers.append((answer.status, (await answer.json())["error"], answer.headers))
+    assert [status for status, _, _ in answers] == [200, 429, 403, 403, 403]
+    params = [error["param"] for _, error, _ in answers[2:]]
+    assert params == ["model", "judge_model", "svg.model"]
     assert len(upstream.bodies) == 1
 
 
