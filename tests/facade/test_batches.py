@@ -242,7 +242,8 @@ async def test_what_is_refused_names_the_field(at: BatchGateway) -> None:
     message = {"custom_id": "a", "params": {"model": ECHO, "max_tokens": 1, "messages": []}}
     streamed = {**message, "params": {**message["params"], "stream": True}}
     rows: list[tuple[str, Any, str]] = [
-        ("batches", body, "input_file_id"),
+        ("batches", body, "input_file_id: must be a file"),
+        ("batches", {**body, "input_file_id": "file-1"}, "input_file_id: no such file"),
         ("batches", {**body, "endpoint": "/v1/files"}, "endpoint"),
         ("batches", {**body, "completion_window": "1h"}, "completion_window"),
         ("batches", {**body, "metadata": {"a": 3}}, "metadata"),
@@ -255,7 +256,11 @@ async def test_what_is_refused_names_the_field(at: BatchGateway) -> None:
         ("messages/batches", {"requests": [message, message]}, "requests[1].custom_id"),
         ("messages/batches", {"requests": [{**message, "params": 3}]}, "requests[0].params"),
         ("messages/batches", {"requests": [streamed]}, "requests[0].params.stream"),
-        ("messages/batches", {"requests": [{"custom_id": 4}]}, "requests[0].custom_id"),
+        ("messages/batches", {"requests": [{"custom_id": 4}]}, "requests[0].custom_id: must be a"),
+        ("messages/batches", {"requests": [{"custom_id": "a"}]}, "requests[0].params: is required"),
+        ("messages/batches", {"requests": {}}, "requests: must be an array"),
+        ("messages/batches", {}, "requests: is required"),
+        ("messages/batches", [], "the body: must be an object"),
     ]
 
     async def refused(row: tuple[str, Any, str]) -> None:
@@ -264,7 +269,9 @@ async def test_what_is_refused_names_the_field(at: BatchGateway) -> None:
         url = f"{at.gateway.url}/v1/{path}"
         async with at.gateway.http.post(url, json=sent, headers=headers) as answer:
             text = await answer.text()
-            assert answer.status == 400 and field in json.loads(text)["error"]["message"], text
+            assert answer.status in (400, 404) and field in json.loads(text)["error"]["message"], (
+                text
+            )
 
     for row in rows:
         await refused(row)
