@@ -133,9 +133,14 @@ async def test_a_batch_of_files_has_its_own_states(at: StoreGateway) -> None:
     store = await stores.create(name="Large files")
     files = [await at.file(f"{number}.txt", GARDEN * 4_000) for number in range(MAX_FILES)]
     batch = await stores.file_batches.create(store.id, file_ids=files)
+    raw = stores.file_batches.with_raw_response
+    polled = await raw.retrieve(batch.id, vector_store_id=store.id)
+    assert polled.headers["openai-poll-after-ms"] == "500"
     for _ in range(2):
         cancelled = await stores.file_batches.cancel(batch.id, vector_store_id=store.id)
         assert cancelled.status == "cancelled" and cancelled.file_counts.cancelled
+    polled = await raw.retrieve(batch.id, vector_store_id=store.id)
+    assert "openai-poll-after-ms" not in polled.headers
 
 
 async def test_lists_are_paged_both_ways(at: StoreGateway) -> None:
