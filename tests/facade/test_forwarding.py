@@ -1,6 +1,7 @@
 """Moderations, images, audio and rerankers over HTTP, through the official SDK."""
 
 import asyncio
+import base64
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -106,11 +107,24 @@ async def test_the_sdk_generates_and_edits_images(tmp_path):
                 model="painter", prompt="a dog", stream=True, partial_images=1
             )
         ]
+        picture = base64.b64decode(PICTURE)
+        stored = await client.files.create(file=("a.png", picture), purpose="vision")
+        image = {"file_id": stored.id}
+        edit = {"model": "painter", "prompt": "x", "images": [image, image], "mask": image}
+        await client.post("/images/edits", body=edit, cast_to=object)
+        text = await client.files.create(file=("a.txt", b"x"), purpose="vision")
+        for file_id, path in ((text.id, "images[0]"), ("file-" + "0" * 26, "images[0]")):
+            with pytest.raises(openai.APIStatusError) as refused:
+                body = edit | {"images": [{"file_id": file_id}]}
+                await client.post("/images/edits", body=body, cast_to=object)
+            assert refused.value.param == f"{path}.file_id"
     assert made.data is not None and made.data[0].b64_json == PICTURE
     assert raw.headers["x-gateway-model"] == "painter"
     assert raw.headers["x-gateway-provider"] == "openai"
     assert raw.headers["x-upstream-request-id"] == "req-up"
-    generated, edited, _ = upstream.bodies
+    generated, edited, _, of_stored = upstream.bodies
+    address = {"image_url": f"data:image/png;base64,{PICTURE}"}
+    assert (of_stored["images"], of_stored["mask"]) == ([address, address], address)
     assert generated["model"] == edited["model"] == "gpt-image-1"
     assert generated["user"] == "ada"
     assert edited["image[]"] == ("b.png", "image/png", b"two")
