@@ -22,7 +22,7 @@ from tests.facade.forwarding_upstream import (
     WAVE,
     ForwardingUpstream,
 )
-from tests.gateway_in_process import Gateway, running_gateway
+from tests.gateway_in_process import Gateway, running_gateway, serving
 from tests.limited_callers import ask, limited_gateways
 from tests.services.media.conversion.test_speech import BEGINNING, BEGINNING_S, recording
 from tests.waiting import until
@@ -211,13 +211,22 @@ async def test_the_embedded_engine_transcribes(tmp_path):
 
 async def test_documents_are_reranked(tmp_path):
     body = {"model": "sorter", "query": "dogs", "documents": ["a cat", "a dog"], "later": [1]}
-    async with served(tmp_path) as (gateway, upstream, _):
-        async with gateway.http.post(
-            f"{gateway.url}/v1/rerank", json=body, headers=gateway.bearer()
-        ) as answer:
-            results = (await answer.json())["results"]
-    assert [result["index"] for result in results] == [1, 0]
-    assert upstream.bodies == [body | {"model": "reranker"}]
+    upstream = ForwardingUpstream()
+    # Cohere reranks at another address than it chats, and its clients have a path of their own.
+    async with serving(upstream.app) as url:
+        cohere = {"kind": "openai", "base_url": f"{url}/compatibility/v1", "api_key": "k"}
+        models = [{"name": "sorter", "provider": "cohere", "upstream": "reranker"}]
+        async with running_gateway(
+            tmp_path, models=models, providers={"cohere": cohere}
+        ) as gateway:
+            for path in ("/v1/rerank", "/v2/rerank"):
+                async with gateway.http.post(
+                    gateway.url + path, json=body, headers=gateway.bearer()
+                ) as answer:
+                    results = (await answer.json())["results"]
+                assert [result["index"] for result in results] == [1, 0]
+    assert upstream.bodies == [body | {"model": "reranker"}] * 2
+    assert upstream.paths == ["/rerank"] * 2
 
 
 async def test_usage_and_cost_are_recorded(tmp_path):
