@@ -29,6 +29,9 @@ _GOOGLE = re.compile(
 )
 _GOOGLE_UPLOAD = re.compile(r"/upload/(?:v1|v1alpha)(?=/)")
 _DOUBLED_CODING = f"{_CODING}/v1"
+# Of Cohere's clients, whose first version has the usual path.
+_RERANK = "/beta/v1/rerank"
+_COHERE_RERANK = "/v2/rerank"
 
 
 def _one_of(texts: Iterable[str]) -> str:
@@ -47,6 +50,8 @@ def names_of(path: str) -> Iterator[str]:
     if path.startswith(f"{_ALIASED}/"):
         for prefix in (*_VERSIONED, *_UNVERSIONED):
             yield prefix + path.removeprefix(_ALIASED)
+        if path == _RERANK:
+            yield _COHERE_RERANK
     elif path.startswith(f"{_CODING}/"):
         yield _DOUBLED_CODING + path.removeprefix(_CODING)
 
@@ -61,4 +66,4 @@ def route_of(path: str) -> str:
         return _ALIASED + path[match.end() :]
     if path.startswith(f"{_DOUBLED_CODING}/"):
         return _CODING + path.removeprefix(_DOUBLED_CODING)
-    return path
+    return _RERANK if path == _COHERE_RERANK else path

@@ -28,6 +28,7 @@ EXPOSED = (
     *("x-gateway-adapted", "x-gateway-budget-remaining-usd", "x-gateway-budget-reset"),
     *("x-gateway-estimate", "x-memory-truncated", "accept-ranges", "content-disposition"),
     *("content-range", "etag", "x-upstream-request-id", "openai-processing-ms"),
+    "openai-poll-after-ms",
     # Uploads in Google's protocol, and in tus.
     *("x-goog-upload-url", "x-goog-upload-status", "x-goog-upload-size-received"),
     *("location", "tus-resumable", "tus-version", "tus-extension", "tus-max-size"),

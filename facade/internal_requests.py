@@ -8,6 +8,8 @@ missing.
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, NamedTuple
 
+import orjson
+
 from facade.context import Context
 from facade.dispatch import Serve
 from facade.endpoints import ENDPOINTS
@@ -16,6 +18,7 @@ from facade.http.exchange import Exchange
 from facade.http.held_charges import HeldCharges
 from facade.http.responses import Response, WholeResponse
 from facade.request_context import authenticate
+from facade.route_headers import changes_in
 from gateway.errors.v1 import errors_pb2
 from services.common.errors import internal
 from services.common.ids import new_request_id
@@ -30,7 +33,8 @@ class InternalResponse(NamedTuple):
 
     Attributes:
         status: its HTTP status.
-        body: its body.
+        body: its body; an object has a member `gateway` if something of the request was left out
+            or converted.
         request_id: the id of the request.
         retry_after_s: the value of `Retry-After`; None without the header.
         tokens: input, output and cached tokens of the answer.
@@ -92,7 +96,7 @@ class InternalRequests:
             tokens = (summary.input_tokens, summary.output_tokens, summary.cache_read_tokens)
         return InternalResponse(
             response.status,
-            response.body,
+            _with_changes(response),
             exchange.request_id,
             _seconds(response.headers.get("Retry-After")),
             tokens,
@@ -142,6 +146,14 @@ class InternalRequests:
         exchange = Exchange(self._context, connection, _POST, path, path, sent, body)
         exchange.checked.api_key = key
         return exchange
+
+
+def _with_changes(response: WholeResponse) -> bytes:
+    """Return a body with a member for what the headers, which nobody reads, say was left out."""
+    changes, body = changes_in(response.headers), response.body
+    if not changes or not body.startswith(b"{"):
+        return body
+    return b'%b,"gateway":%b}' % (body[: body.rindex(b"}")], orjson.dumps(changes))
 
 
 class _NoConnection(HeldCharges):

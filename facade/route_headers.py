@@ -1,8 +1,8 @@
 """Response headers that identify the serving model."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from facade import credentials
 from facade.dialects.gateway_objects import attempt_object
@@ -30,6 +30,7 @@ _CACHE_WORDS = {
 }
 
 DROPPED = "x-gateway-dropped"
+_ADAPTED = "x-gateway-adapted"
 # The provider's request id.
 UPSTREAM_REQUEST_ID = "x-upstream-request-id"
 
@@ -73,7 +74,7 @@ def answer_headers(exchange: Exchange, route: RouteInfo | AnswerRoute) -> dict[s
     if route.dropped or (paths is not None and paths.source_map.dropped):
         headers[DROPPED] = _listed(route.dropped if paths is None else paths.dropped(route.dropped))
     if route.adapted:
-        headers["x-gateway-adapted"] = _listed(
+        headers[_ADAPTED] = _listed(
             route.adapted if paths is None else paths.adapted(route.adapted)
         )
     if route.memory_truncated:
@@ -93,6 +94,16 @@ def add_dropped(headers: dict[str, str], names: Iterable[str]) -> None:
     listed = headers.get(DROPPED)
     safe = map(_safe, names)
     headers[DROPPED] = _joined(safe if listed is None else (listed, *safe))
+
+
+def changes_in(headers: Mapping[str, str]) -> dict[str, list[str]]:
+    """Return what headers list as dropped and as adapted, for bodies that are kept without them."""
+    named = (("dropped", DROPPED), ("adapted", _ADAPTED))
+    return {
+        name: [unquote(item) for item in headers[header].split(", ")]
+        for name, header in named
+        if headers.get(header)
+    }
 
 
 def _copied(attempt: Attempt) -> Attempt:

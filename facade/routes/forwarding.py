@@ -37,6 +37,8 @@ from services.common.process.byte_budget import request_charge
 from services.common.process.offload import offload_if
 
 _FORM: Final = "multipart/form-data"
+# An edit of 16 images has 40 fields, and a list of keywords one for each; also in the proto.
+_MAX_PARTS: Final = 512
 _EVENTS: Final = "text/event-stream"
 # A form of more bytes takes some milliseconds to parse, and is parsed in a thread.
 _LARGE: Final = 1 << 20
@@ -95,7 +97,7 @@ def _parts_of(held: list[bytes], boundary: bytes) -> Sequence[FormPart]:
     Raises:
         GatewayError: invalid, naming the part.
     """
-    parser = Parser(boundary)
+    parser = Parser(boundary, _MAX_PARTS)
     parts: list[FormPart] = []
     pieces: list[bytes] = []
     for event in parser.feed(held.pop()):

@@ -1,6 +1,7 @@
 """The endpoints of vector stores, in OpenAI's format."""
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 import orjson
 
@@ -13,7 +14,7 @@ from facade.dialects.paths import CallerPaths, FieldNames, SourceMap
 from facade.dialects.queries import parse_limit
 from facade.endpoint import Answer, Body, EndpointSpec, query_parameter
 from facade.http.exchange import Exchange
-from facade.http.responses import JsonResponse, Response
+from facade.http.responses import NO_HEADERS, JsonResponse, Response
 from facade.routes.generation import check_json, rpc_metadata
 from gateway.memory.v1 import vector_stores_pb2 as pb
 from gateway.memory.v1 import vector_stores_pb2_grpc
@@ -23,6 +24,8 @@ from services.common.text.texts import parse_digits
 # Maximum bytes of a body: 2,000 files with attributes.
 _MAX_BODY: Final = 16 << 20
 _MAX_TEXTS: Final = 200
+# By themselves, OpenAI's clients wait for one second (Python) or five (Node).
+_POLL_AFTER: Final[Mapping[str, str]] = {"openai-poll-after-ms": "500"}
 
 
 async def create(exchange: Exchange) -> Response:
@@ -99,7 +102,7 @@ async def retrieve_file(exchange: Exchange) -> Response:
         vector_store_id=_store_id(exchange), file_id=_file_id(exchange)
     )
     answer = await _service(exchange).GetVectorStoreFile(request, metadata=rpc_metadata(exchange))
-    return JsonResponse(orjson.dumps(files.file_object(answer.file)))
+    return _polled(files.file_object(answer.file))
 
 
 async def change_file(exchange: Exchange) -> Response:
@@ -153,7 +156,7 @@ async def retrieve_batch(exchange: Exchange) -> Response:
     )
     service = _service(exchange)
     answer = await service.GetVectorStoreFileBatch(request, metadata=rpc_metadata(exchange))
-    return JsonResponse(orjson.dumps(files.batch_object(answer.batch)))
+    return _polled(files.batch_object(answer.batch))
 
 
 async def cancel_batch(exchange: Exchange) -> Response:
@@ -164,6 +167,12 @@ async def cancel_batch(exchange: Exchange) -> Response:
     service = _service(exchange)
     answer = await service.CancelVectorStoreFileBatch(request, metadata=rpc_metadata(exchange))
     return JsonResponse(orjson.dumps(files.batch_object(answer.batch)))
+
+
+def _polled(made: Mapping[str, Any]) -> Response:
+    """Return an answer that clients ask for again while it is in progress, after a time."""
+    headers = _POLL_AFTER if made["status"] == "in_progress" else NO_HEADERS
+    return JsonResponse(orjson.dumps(made), headers)
 
 
 def _service(exchange: Exchange) -> "vector_stores_pb2_grpc.VectorStoreServiceAsyncStub":

@@ -90,9 +90,14 @@ class Parser:
             for event in parser.feed(data):
                 ...
         parser.close()
+
+    Args:
+        boundary: the boundary.
+        max_parts: maximum number of parts.
     """
 
-    def __init__(self, boundary: bytes) -> None:
+    def __init__(self, boundary: bytes, max_parts: int = MAX_PARTS) -> None:
+        self._max_parts = max_parts
         self._delimiter = b"\r\n--" + boundary
         self._state = _State.PREAMBLE
         # A boundary may be at the very beginning of the form or of a part's content; the line end
@@ -173,8 +178,8 @@ class Parser:
         line = data.lstrip(b" \t")
         if line.startswith(b"\r\n"):
             self._parts += 1
-            if self._parts > MAX_PARTS:
-                self._refuse(f"must have at most {MAX_PARTS} parts")
+            if self._parts > self._max_parts:
+                self._refuse(f"must have at most {self._max_parts} parts")
             self._state = _State.HEADERS
             self._field = "body"
             # The line end is kept: together with the next one it ends an empty list of headers.

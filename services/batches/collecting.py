@@ -28,6 +28,9 @@ _ATTEMPTS = 5
 _AGAIN_S = 1.0
 # The longest time after the end of a batch that its provider may take; it ends batches itself.
 _LATEST_MS = 24 * 3_600_000
+# The time after its creation in which a provider may not find a batch yet.
+_NEW_MS = 600_000
+_NOT_FOUND = 404
 
 log = logging.getLogger(__name__)
 
@@ -82,13 +85,13 @@ class Collecting:
             GatewayError: unavailable; the task can be run again.
         """
         batch = await self._queue.find(task.provider_batch_id)
-        if batch is not None:
+        if batch is not None and not task.is_given_up:
             try:
                 if not await self._has_ended(task, batch):
                     return self._poll_every_s
                 await self._collect(task, batch)
             except GatewayError as error:
-                if not self._gives_up(task, error):
+                if not self._gives_up(task, batch, error):
                     log.warning(
                         "a provider has not returned the results of a batch yet",
                         extra={"provider": batch.provider, "error": error.message},
@@ -100,8 +103,12 @@ class Collecting:
                 await self._provider.delete(batch.provider, batch.provider_id)
         return 0.0
 
-    def _gives_up(self, task: Task, error: GatewayError) -> bool:
-        return error.reason in GONE or self._clock.now_ms() > task.expires_at_ms + _LATEST_MS
+    def _gives_up(self, task: Task, batch: ProviderBatch, error: GatewayError) -> bool:
+        """Return whether the answers of a batch will never be read."""
+        now_ms = self._clock.now_ms()
+        is_new = now_ms < batch.created_at_ms + _NEW_MS
+        is_lost = error.reason in GONE and not (is_new and error.http_status == _NOT_FOUND)
+        return is_lost or now_ms > task.expires_at_ms + _LATEST_MS
 
     async def _has_ended(self, task: Task, batch: ProviderBatch) -> bool:
         """Return whether a batch has ended; cancel it if that of its user was cancelled."""

@@ -6,7 +6,7 @@ from gateway.batches.v1.batches_pb2 import BatchError, BatchResult
 from gateway.errors.v1 import errors_pb2
 from services.batches.execution import BatchFormats
 from services.batches.file_calls import BatchFiles
-from services.batches.records import BatchLimits, State, pack_errors
+from services.batches.records import BatchLimits, State, pack_errors, worker_died
 from services.batches.repository import BatchRepository
 from services.batches.tables import batch_requests, batch_results
 from services.batches.task_queue import TaskQueue
@@ -63,6 +63,9 @@ class Finalizing:
         """
         if not task.has_ended:
             was_incomplete = await self._queue.complete_results(task) or task.has_unbegun
+            if task.input_file_id and task.is_given_up:
+                await self._fail(task, worker_died("output_file_id"))
+                return 0.0
             if task.input_file_id:
                 await self._write_files(task)
             state = State.COMPLETED
@@ -90,13 +93,21 @@ class Finalizing:
         if error.reason in _TRANSIENT:
             return False
         shown = BatchError(code=error.code, message=error.message, param="output_file_id")
-        errors = pack_errors([shown])
         if self._clock.now_ms() < task.expires_at_ms:
-            await self._queue.set_batch(task, {"errors": errors})
+            await self._queue.set_batch(task, {"errors": pack_errors([shown])})
             return True
-        await self._end(task, State.FAILED, errors)
-        await self._queue.remove(task)
+        await self._fail(task, shown)
         return True
+
+    async def _fail(self, task: Task, error: BatchError) -> None:
+        """End a batch whose results cannot be written; they are kept as long as the batch.
+
+        Raises:
+            TaskLostError: another worker holds the task.
+            GatewayError: unavailable.
+        """
+        await self._end(task, State.FAILED, pack_errors([error]))
+        await self._queue.remove(task)
 
     async def _write_files(self, task: Task) -> None:
         """Write the files that have not been written.

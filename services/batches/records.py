@@ -155,6 +155,12 @@ def pack_headers(headers: Mapping[str, str]) -> bytes:
     return orjson.dumps(dict(headers))
 
 
+def worker_died(param: str) -> BatchError:
+    """Return the error of a batch whose workers died of reading or writing the file `param`."""
+    message = "This batch was given up, because the workers that ran it died."
+    return BatchError(code="worker_died", message=message, param=param)
+
+
 def not_found() -> GatewayError:
     """Return the error for a batch that the caller does not have."""
     return GatewayError(errors_pb2.REASON_NOT_FOUND, "id: no such batch", param="id")

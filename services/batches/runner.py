@@ -217,6 +217,11 @@ class BatchRunner:
     async def _run_other(self, task: Task) -> None:
         current = asyncio.current_task()
         assert current is not None
+        if task.is_given_up:
+            log.error(
+                "a task of a batch was given up, as its workers died",
+                extra={"batch": task.batch_id, "kind": task.kind},
+            )
         self._renewer.add(task.id, current.cancel)
         delay_s = 0.0
         try:

@@ -126,6 +126,7 @@ class BatchServicer(batches_pb2_grpc.BatchServiceServicer):
             file = await self._files.find(file_id, forwarded_metadata(context))
         except GatewayError as error:
             error.param = "input_file_id"
+            error.message = error.message.replace("file_id:", "input_file_id:", 1)
             raise
         if file.purpose != files_pb2.PURPOSE_BATCH:
             raise invalid("input_file_id", "input_file_id: must be a file with the purpose 'batch'")

@@ -105,6 +105,9 @@ class Submitting:
             _UnknownError: it is not known yet whether a batch has been created.
         """
         await self._recover(task)
+        if task.is_given_up:
+            # The workers that run requests find the one that it may be.
+            return await self._complete(task)
         delay_s = 0.0
         with Charge(self._budget, task.user_id) as charge:
             submission = _Submission(charge)

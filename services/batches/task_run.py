@@ -19,8 +19,6 @@ from services.common.errors import GatewayError
 from services.common.process.byte_budget import ByteBudget, Charge
 from services.common.storage.leased_rows import wait_briefly
 
-# Workers that claim a task and die, after which no more of it is run.
-MAX_CLAIMS = 8
 # Workers that run the same request alone and die, after which it is not run any more.
 MAX_ALONE = 2
 # The shortest time in which requests are run alone, so that it has those whose results a worker had
@@ -128,7 +126,7 @@ class TaskRun:
             if self._is_over():
                 return requests[place:]
             begun = 0 if place else task.begun_alone
-            if task.claims > MAX_CLAIMS or begun >= MAX_ALONE:
+            if task.is_given_up or begun >= MAX_ALONE:
                 self._slots.add_waiting(task.user_id, -1)
                 self._writer.add(task.id, _abandoned(request))
             elif place < self._slots.max_of_user or self._clock.monotonic() - began < _ALONE_S:

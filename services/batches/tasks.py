@@ -6,6 +6,9 @@ from dataclasses import dataclass, field
 from gateway.conversation.v1.conversation_pb2 import Dialect
 from services.batches.records import RequestResult, TaskKind
 
+# Workers that claim a task and die, after which no more of it is run.
+MAX_CLAIMS = 8
+
 
 @dataclass(frozen=True, slots=True)
 class ClaimedRequest:
@@ -79,6 +82,11 @@ class Task:
     claims: int
     begun_alone: int
     requests: Sequence[ClaimedRequest] = field(default=(), repr=False)
+
+    @property
+    def is_given_up(self) -> bool:
+        """Whether so many of its workers have died that what they died of is not tried again."""
+        return self.claims > MAX_CLAIMS
 
 
 @dataclass(frozen=True, slots=True)

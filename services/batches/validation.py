@@ -7,7 +7,7 @@ from gateway.batches.v1.batches_pb2 import BatchError, BatchItem
 from gateway.errors.v1 import errors_pb2
 from services.batches.execution import BatchFormats
 from services.batches.file_calls import BatchFiles
-from services.batches.records import MAX_ERRORS, BatchLimits, State, pack_errors
+from services.batches.records import MAX_ERRORS, BatchLimits, State, pack_errors, worker_died
 from services.batches.tables import batch_requests
 from services.batches.task_queue import TaskQueue
 from services.batches.task_rows import OWN_WORKERS
@@ -72,8 +72,10 @@ class Validation:
             GatewayError: unavailable or storage_unavailable; the task can be run again.
         """
         await self._queue.delete_rows(task, batch_requests)
+        total, errors = 0, [worker_died("input_file_id")]
         try:
-            total, errors = await self._read(task)
+            if not task.is_given_up:
+                total, errors = await self._read(task)
         except InvalidInputError as invalid:
             total, errors = 0, [invalid.error]
         except GatewayError as error:

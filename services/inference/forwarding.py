@@ -29,7 +29,8 @@ from services.inference.request.estimate import estimate_forwarded
 from services.inference.run.engine import Engine
 from services.inference.stream.batches import Batches
 
-MAX_PARTS: Final = 32
+# Also in the proto.
+MAX_PARTS: Final = 512
 _MAX_FILENAME: Final = 1_024
 # Bytes of a request that takes some milliseconds to serialize.
 _LARGE: Final = 1 << 20
@@ -55,15 +56,20 @@ _GENERATES_NOTHING: Final = (
 )
 
 
-def forward(engine: Engine, request: ForwardRequest) -> Batches:
+def forward(engine: Engine, request: ForwardRequest, sent: ForwardRequest) -> Batches:
     """Return the answer of a request, in batches of events.
+
+    Args:
+        engine: makes the attempts.
+        request: the request.
+        sent: the same with the content of its files, for providers.
 
     Raises:
         GatewayError: invalid, with the path of the field; model_not_found; unsupported, the
             model's provider has no such requests; else the error of a provider.
     """
     check(request)
-    if request.ByteSize() > _LARGE:
+    if sent.ByteSize() > _LARGE:
         mark_large()
     routed, plan = _routed(engine, request)
     check_served(engine, request, plan)
@@ -72,7 +78,7 @@ def forward(engine: Engine, request: ForwardRequest) -> Batches:
     plan = plan._replace(operation=operation, hedge_after_s=0.0, max_recovered_characters=None)
     if plan.is_balanced:
         plan = engine.balancer.expand_deployments(plan, routed, whole=False)
-    attempts = ForwardAttempts(request, routed, engine.routes.providers, engine.chat_models)
+    attempts = ForwardAttempts(sent, routed, engine.routes.providers, engine.chat_models)
     meter = engine.metering.begin(routed, partial(estimate_forwarded, request), endpoint=endpoint)
     return engine.runner(plan, attempts, whole=False, on_end=meter.end).stream()
 

@@ -17,6 +17,7 @@ from services.common.messages.large_request import LargeRequest
 from services.common.messages.lazy_request import LazyRequest
 from services.inference import embeddings, forwarding, tasks
 from services.inference.compaction.answers import CompactedAnswers
+from services.inference.forwarded_files import place_images
 from services.inference.limits.label_limits import LabelLimits
 from services.inference.limits.limiter import Limiter
 from services.inference.limits.named_models import check_models
@@ -155,8 +156,11 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
         forwarding.check(request)
         forwarding.check_served(self._engine, request)
         limited = await self._limiter.begin(limits, request) if limits else None
-        with limited or _UNLIMITED:
-            answer = forwarding.forward(self._engine, request)
+        with limited or _UNLIMITED, self._engine.charge() as charge:
+            sent = await place_images(
+                request, self._engine.files, charge, self._engine.max_body_bytes
+            )
+            answer = forwarding.forward(self._engine, request, sent)
             if limited is not None:
                 answer = observed(answer, limited.add_events)
             async with aclosing(answer) as batches:

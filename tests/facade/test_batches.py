@@ -91,6 +91,7 @@ def chat(custom_id: str, text: str = "Hi", **fields: Any) -> dict[str, Any]:
 async def test_a_file_of_chats_becomes_a_file_of_answers(at: BatchGateway) -> None:
     lines = [chat(f"r{number}", f"text {number}") for number in range(120)]
     lines[7]["body"]["model"] = "nobody/knows"
+    lines[8]["body"].update(unknown="ü")
     created = await at.batch(lines, metadata={"project": "alpha"})
     assert created.metadata == {"project": "alpha"}
     batch = await at.batch_ended(created.id)
@@ -105,6 +106,9 @@ async def test_a_file_of_chats_becomes_a_file_of_answers(at: BatchGateway) -> No
     }
     assert list(texts) == [f"r{number}" for number in range(120) if number != 7]
     assert all(f"text {name[1:]}" in text for name, text in texts.items())
+    bodies = {line["custom_id"]: line["response"]["body"] for line in results}
+    changed = {name: body["gateway"] for name, body in bodies.items() if "gateway" in body}
+    assert changed == {"r8": {"dropped": ["unknown"]}}
     [error] = await at.lines(batch.error_file_id)
     assert error["custom_id"] == "r7" and error["response"]["status_code"] == 404
     assert error["response"]["body"]["error"]["code"] == "model_not_found"
@@ -181,6 +185,7 @@ async def test_messages_are_streamed_as_results(at: BatchGateway) -> None:
             for number in range(60)
         ]
         requests[3]["params"] = {**params, "model": "nobody/knows", "messages": []}
+        requests[4]["params"]["unknown"] = 4
         created = await batches.create(requests=requests)
         assert created.processing_status == "in_progress"
 
@@ -201,7 +206,10 @@ async def test_messages_are_streamed_as_results(at: BatchGateway) -> None:
                 )
             else:
                 assert result.result.type == "succeeded"
-                assert f"say {number}" in result.result.message.content[0].text  # type: ignore[union-attr]  # text
+                message = result.result.message
+                assert f"say {number}" in message.content[0].text  # type: ignore[union-attr]  # text
+                changes = {"gateway": {"dropped": ["unknown"]}} if number == 4 else {}
+                assert (message.model_extra or {}) == changes
         assert [batch.id async for batch in batches.list(limit=1)] == [created.id]
         assert (await batches.delete(created.id)).type == "message_batch_deleted"
         with pytest.raises(anthropic.NotFoundError):
@@ -234,7 +242,8 @@ async def test_what_is_refused_names_the_field(at: BatchGateway) -> None:
     message = {"custom_id": "a", "params": {"model": ECHO, "max_tokens": 1, "messages": []}}
     streamed = {**message, "params": {**message["params"], "stream": True}}
     rows: list[tuple[str, Any, str]] = [
-        ("batches", body, "input_file_id"),
+        ("batches", body, "input_file_id: must be a file"),
+        ("batches", {**body, "input_file_id": "file-1"}, "input_file_id: no such file"),
         ("batches", {**body, "endpoint": "/v1/files"}, "endpoint"),
         ("batches", {**body, "completion_window": "1h"}, "completion_window"),
         ("batches", {**body, "metadata": {"a": 3}}, "metadata"),
@@ -247,7 +256,11 @@ async def test_what_is_refused_names_the_field(at: BatchGateway) -> None:
         ("messages/batches", {"requests": [message, message]}, "requests[1].custom_id"),
         ("messages/batches", {"requests": [{**message, "params": 3}]}, "requests[0].params"),
         ("messages/batches", {"requests": [streamed]}, "requests[0].params.stream"),
-        ("messages/batches", {"requests": [{"custom_id": 4}]}, "requests[0].custom_id"),
+        ("messages/batches", {"requests": [{"custom_id": 4}]}, "requests[0].custom_id: must be a"),
+        ("messages/batches", {"requests": [{"custom_id": "a"}]}, "requests[0].params: is required"),
+        ("messages/batches", {"requests": {}}, "requests: must be an array"),
+        ("messages/batches", {}, "requests: is required"),
+        ("messages/batches", [], "the body: must be an object"),
     ]
 
     async def refused(row: tuple[str, Any, str]) -> None:
@@ -256,7 +269,9 @@ async def test_what_is_refused_names_the_field(at: BatchGateway) -> None:
         url = f"{at.gateway.url}/v1/{path}"
         async with at.gateway.http.post(url, json=sent, headers=headers) as answer:
             text = await answer.text()
-            assert answer.status == 400 and field in json.loads(text)["error"]["message"], text
+            assert answer.status in (400, 404) and field in json.loads(text)["error"]["message"], (
+                text
+            )
 
     for row in rows:
         await refused(row)

@@ -1,6 +1,7 @@
 """Moderations, images, audio and rerankers over HTTP, through the official SDK."""
 
 import asyncio
+import base64
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -21,7 +22,7 @@ from tests.facade.forwarding_upstream import (
     WAVE,
     ForwardingUpstream,
 )
-from tests.gateway_in_process import Gateway, running_gateway
+from tests.gateway_in_process import Gateway, running_gateway, serving
 from tests.limited_callers import ask, limited_gateways
 from tests.services.media.conversion.test_speech import BEGINNING, BEGINNING_S, recording
 from tests.waiting import until
@@ -97,7 +98,8 @@ async def test_the_sdk_generates_and_edits_images(tmp_path):
         await client.images.edit(
             model="painter",
             prompt="a cat",
-            image=[("a.png", b"one", "image/png"), ("b.png", b"two", "image/png")],
+            image=[*[("a.png", b"one", "image/png")] * 15, ("b.png", b"two", "image/png")],
+            extra_body={"tags": [str(number) for number in range(100)]},
         )
         events = [
             event.type
@@ -105,11 +107,24 @@ async def test_the_sdk_generates_and_edits_images(tmp_path):
                 model="painter", prompt="a dog", stream=True, partial_images=1
             )
         ]
+        picture = base64.b64decode(PICTURE)
+        stored = await client.files.create(file=("a.png", picture), purpose="vision")
+        image = {"file_id": stored.id}
+        edit = {"model": "painter", "prompt": "x", "images": [image, image], "mask": image}
+        await client.post("/images/edits", body=edit, cast_to=object)
+        text = await client.files.create(file=("a.txt", b"x"), purpose="vision")
+        for file_id, path in ((text.id, "images[0]"), ("file-" + "0" * 26, "images[0]")):
+            with pytest.raises(openai.APIStatusError) as refused:
+                body = edit | {"images": [{"file_id": file_id}]}
+                await client.post("/images/edits", body=body, cast_to=object)
+            assert refused.value.param == f"{path}.file_id"
     assert made.data is not None and made.data[0].b64_json == PICTURE
     assert raw.headers["x-gateway-model"] == "painter"
     assert raw.headers["x-gateway-provider"] == "openai"
     assert raw.headers["x-upstream-request-id"] == "req-up"
-    generated, edited, _ = upstream.bodies
+    generated, edited, _, of_stored = upstream.bodies
+    address = {"image_url": f"data:image/png;base64,{PICTURE}"}
+    assert (of_stored["images"], of_stored["mask"]) == ([address, address], address)
     assert generated["model"] == edited["model"] == "gpt-image-1"
     assert generated["user"] == "ada"
     assert edited["image[]"] == ("b.png", "image/png", b"two")
@@ -196,13 +211,22 @@ async def test_the_embedded_engine_transcribes(tmp_path):
 
 async def test_documents_are_reranked(tmp_path):
     body = {"model": "sorter", "query": "dogs", "documents": ["a cat", "a dog"], "later": [1]}
-    async with served(tmp_path) as (gateway, upstream, _):
-        async with gateway.http.post(
-            f"{gateway.url}/v1/rerank", json=body, headers=gateway.bearer()
-        ) as answer:
-            results = (await answer.json())["results"]
-    assert [result["index"] for result in results] == [1, 0]
-    assert upstream.bodies == [body | {"model": "reranker"}]
+    upstream = ForwardingUpstream()
+    # Cohere reranks at another address than it chats, and its clients have a path of their own.
+    async with serving(upstream.app) as url:
+        cohere = {"kind": "openai", "base_url": f"{url}/compatibility/v1", "api_key": "k"}
+        models = [{"name": "sorter", "provider": "cohere", "upstream": "reranker"}]
+        async with running_gateway(
+            tmp_path, models=models, providers={"cohere": cohere}
+        ) as gateway:
+            for path in ("/v1/rerank", "/v2/rerank"):
+                async with gateway.http.post(
+                    gateway.url + path, json=body, headers=gateway.bearer()
+                ) as answer:
+                    results = (await answer.json())["results"]
+                assert [result["index"] for result in results] == [1, 0]
+    assert upstream.bodies == [body | {"model": "reranker"}] * 2
+    assert upstream.paths == ["/rerank"] * 2
 
 
 async def test_usage_and_cost_are_recorded(tmp_path):
@@ -287,6 +311,10 @@ async def test_bad_requests_are_refused_before_a_call(tmp_path):
         form = aiohttp.FormData({"model": "writer", "prompt": "x"})
         form.add_field("memory_id", "m")
         form.add_field("file", b"x", filename="a.wav")
+        edit = {"model": "painter", "prompt": "file-abc123"}
+        voice = {"id": "voice_123"}
+        stored = aiohttp.FormData(edit | {"images[0][file_id]": "file-abc123"})
+        stored.add_field("mask", b"x", filename="a.png")
         rows = {
             "no prompt": await refusal("images/generations", json={"model": "painter"}),
             "no model": await refusal("images/generations", json={"prompt": "x"}),
@@ -299,6 +327,17 @@ async def test_bad_requests_are_refused_before_a_call(tmp_path):
             "another kind": await refusal(
                 "images/generations", json={"model": "anthropic/claude", "prompt": "x"}
             ),
+            "a provider's file": await refusal(
+                "images/edits", json=edit | {"images": [{"file_id": "file-abc123"}]}
+            ),
+            "a provider's file in a form": await refusal("images/edits", data=stored),
+            "a provider's address": await refusal(
+                "moderations",
+                json={"input": [{"image_url": {"url": "https://api.openai.com/v1/files/a"}}]},
+            ),
+            "a voice": await refusal(
+                "audio/speech", json={"model": "speaker", "input": "x", "voice": voice}
+            ),
         }
     assert rows == {
         "no prompt": (400, "prompt"),
@@ -308,6 +347,10 @@ async def test_bad_requests_are_refused_before_a_call(tmp_path):
         "memory in a form": (400, "memory_id"),
         "no form": (415, "Content-Type"),
         "another kind": (400, "model"),
+        "a provider's file": (400, "images[0].file_id"),
+        "a provider's file in a form": (400, "images.0.file_id"),
+        "a provider's address": (400, "input[0].image_url.url"),
+        "a voice": (400, "voice.id"),
     }
     assert upstream.bodies == []
 
@@ -326,8 +369,15 @@ async def test_limits_apply(tmp_path):
             await ask(limited, "/v1/moderations", {"input": "a"}, caller),
             await ask(limited, "/v1/images/generations", body | {"judge_model": "x"}, caller),
         ]
-    assert [status for status, _, _ in answers] == [200, 429, 403, 403]
-    assert [error["param"] for _, error, _ in answers[2:]] == ["model", "judge_model"]
+        form = aiohttp.FormData(body | {"svg[model]": "x"})
+        form.add_field("image", b"x" * 300, filename="a.png")
+        (gateway,) = limited.gateways
+        url = f"{gateway.url}/v1/images/edits"
+        async with gateway.http.post(url, data=form, headers=caller) as answer:
+            answers.append((answer.status, (await answer.json())["error"], answer.headers))
+    assert [status for status, _, _ in answers] == [200, 429, 403, 403, 403]
+    params = [error["param"] for _, error, _ in answers[2:]]
+    assert params == ["model", "judge_model", "svg.model"]
     assert len(upstream.bodies) == 1
 
 

@@ -56,7 +56,7 @@ class Provided:
         text = "\n".join(map(json.dumps, lines)).encode()
         file = await self.client.files.create(file=("in.jsonl", text), purpose="batch")
         return await self.client.batches.create(
-            input_file_id=file.id, endpoint=CHATS, completion_window="24h", **fields
+            input_file_id=file.id, endpoint=lines[0]["url"], completion_window="24h", **fields
         )
 
     async def ended(self, batch_id: str) -> Batch:
@@ -288,6 +288,17 @@ async def test_what_a_service_does_not_run_is_run_here(at: Provided, fault: str)
         assert (single, len(services.batches)) == (own, batches)
         endpoints = [endpoint for endpoint, *_ in await at.usage(batch)]
         assert endpoints.count("chat_batch") == {"expires": 2, "errors": 2}.get(fault, 0)
+
+
+async def test_completions_of_chat_models_are_run_here(at: Provided) -> None:
+    body = {"model": "anthropic/echo", "prompt": ["first", "second"], "max_tokens": 20}
+    line = {"custom_id": "a", "method": "POST", "url": "/v1/completions", "body": body}
+    with playing(at) as services:
+        batch = await at.ended((await at.batch([line])).id)
+        choices = (await at.results(batch))["a"]["response"]["body"]["choices"]
+        assert ["first" in choice["text"] for choice in choices] == [True, False]
+        assert ["second" in choice["text"] for choice in choices] == [False, True]
+        assert not services.batches
 
 
 @pytest.mark.parametrize("model", ["openai/echo", "google/echo"])

@@ -204,6 +204,11 @@ async def test_what_is_wrong_is_named_and_the_socket_goes_on(served: Served) -> 
         failed = await hear(socket, ("response.steer.failed",))
         assert failed["error"]["code"] == "steering_not_supported"
         assert failed["steer"]["input"] == "No."
+        # An answer that breaks off has one end.
+        await tell(socket, model="openai/cut", input="Hi", store=False, fallback="disabled")
+        broken = await hear(socket)
+        assert broken["type"] == "response.failed"
+        assert broken["response"]["error"]["code"] == "server_error"
         await tell(socket, model="openai/echo", input="Hi", store=False)
         assert (await hear(socket))["type"] == "response.completed"
     assert not wrong

@@ -127,8 +127,20 @@ async def test_a_batch_of_files_has_its_own_states(at: StoreGateway) -> None:
         image: "unsupported_file",
         blank: "invalid_file",
     }
-    cancelled = await stores.file_batches.cancel(batch.id, vector_store_id=store.id)
-    assert cancelled.status == "cancelled" and cancelled.file_counts.completed == 1
+    ended = await stores.file_batches.cancel(batch.id, vector_store_id=store.id)
+    assert ended.status == "completed" and ended.file_counts.completed == 1
+    # They take longer to be indexed than the request.
+    store = await stores.create(name="Large files")
+    files = [await at.file(f"{number}.txt", GARDEN * 4_000) for number in range(MAX_FILES)]
+    batch = await stores.file_batches.create(store.id, file_ids=files)
+    raw = stores.file_batches.with_raw_response
+    polled = await raw.retrieve(batch.id, vector_store_id=store.id)
+    assert polled.headers["openai-poll-after-ms"] == "500"
+    for _ in range(2):
+        cancelled = await stores.file_batches.cancel(batch.id, vector_store_id=store.id)
+        assert cancelled.status == "cancelled" and cancelled.file_counts.cancelled
+    polled = await raw.retrieve(batch.id, vector_store_id=store.id)
+    assert "openai-poll-after-ms" not in polled.headers
 
 
 async def test_lists_are_paged_both_ways(at: StoreGateway) -> None:
@@ -207,6 +219,18 @@ async def test_another_user_sees_nothing(at: StoreGateway) -> None:
                 ]
             },
             "files[0].chunking_strategy.static.chunk_overlap_tokens",
+        ),
+        ("", {"chunking_strategy": {"type": "static"}}, "chunking_strategy.static"),
+        (
+            "",
+            {
+                "file_ids": ["{file}"],
+                "chunking_strategy": {
+                    "type": "static",
+                    "static": {"max_chunk_size_tokens": 200, "chunk_overlap_tokens": 101},
+                },
+            },
+            "chunking_strategy.static.chunk_overlap_tokens",
         ),
         ("/{id}/file_batches", {}, "file_ids"),
         ("/{id}/search", {"query": ""}, "query"),

@@ -3,6 +3,7 @@
 Source: Anthropic's API reference, "Message Batches".
 """
 
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final, Literal
@@ -85,6 +86,10 @@ class _Params(msgspec.Struct):
     stream: Any = None
 
 
+# What msgspec says of a field, and what is said of it here.
+_MISSING: Final = re.compile(r"Object missing required field `(\w+)`")
+_EXPECTED: Final = re.compile(r"Expected `([^`]+)`")
+_KINDS: Final = {"str": "a string", "array": "an array", "object": "an object"}
 _BODY = msgspec.json.Decoder(_BatchBody)
 _PARAMS = msgspec.json.Decoder(_Params)
 
@@ -244,5 +249,10 @@ def _json(body: bytes) -> orjson.Fragment:
 def _wrong_field(error: msgspec.ValidationError) -> GatewayError:
     """Return the error of a body that is JSON, but no batch."""
     message, _, place = str(error).partition(" - at `$")
-    path = place.strip("`.") or "requests"
-    return invalid(path, f"{path}: {message[:1].lower()}{message[1:]}")
+    path = place.strip("`.")
+    if missing := _MISSING.match(message):
+        path = f"{path}.{missing[1]}".lstrip(".")
+        return invalid(path, f"{path}: is required")
+    expected = _EXPECTED.match(message)
+    kind = _KINDS.get(expected[1] if expected else "", "of another type")
+    return invalid(path, f"{path or 'the body'}: must be {kind}")

@@ -33,8 +33,10 @@ ENDPOINTS: Final[Mapping[str, str]] = {
     "/v1/chat/completions": "/beta/v1/chat/completions",
     "/v1/responses": "/beta/v1/responses",
     "/v1/embeddings": "/beta/v1/embeddings",
+    "/v1/completions": "/beta/v1/completions",
     "/v1/moderations": "/beta/v1/moderations",
     "/v1/images/generations": "/beta/v1/images/generations",
+    "/v1/images/edits": "/beta/v1/images/edits",
 }
 WINDOW: Final = "24h"
 _DEFAULT_LIMIT, _MAX_LIMIT = 20, 100
@@ -92,8 +94,10 @@ class BatchBody(BaseModel):
         "/v1/chat/completions",
         "/v1/responses",
         "/v1/embeddings",
+        "/v1/completions",
         "/v1/moderations",
         "/v1/images/generations",
+        "/v1/images/edits",
     ] = Field(description="The endpoint of all requests in the file.")
     completion_window: Literal["24h"]
     metadata: Metadata | None = Field(None, description="Up to 16 key-value pairs of strings.")

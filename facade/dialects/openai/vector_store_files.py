@@ -14,15 +14,15 @@ from facade.dialects.validation import read
 from gateway.memory.v1 import vector_stores_pb2 as pb
 from services.common.errors import invalid
 
-_MAX_SIZE: Final = "chunking_strategy.static.max_chunk_size_tokens"
-_OVERLAP: Final = "chunking_strategy.static.chunk_overlap_tokens"
+MAX_SIZE: Final = "chunking_strategy.static.max_chunk_size_tokens"
+OVERLAP: Final = "chunking_strategy.static.chunk_overlap_tokens"
 # Callers' names of the service's fields: of a file, and of a batch with ids or with files.
 FILE_NAMES: Final = FieldNames(
     {
         "files[].file_id": "file_id",
         "files[].attributes": "attributes",
-        "files[].chunking.max_chunk_tokens": _MAX_SIZE,
-        "files[].chunking.overlap_tokens": _OVERLAP,
+        "files[].chunking.max_chunk_tokens": MAX_SIZE,
+        "files[].chunking.overlap_tokens": OVERLAP,
         "files": "file_id",
         "after_id": "after",
         "before_id": "before",
@@ -33,15 +33,15 @@ BATCH_NAMES: Final = FieldNames(
     {
         "files[].file_id": "file_ids[]",
         "files[].attributes": "attributes",
-        "files[].chunking.max_chunk_tokens": _MAX_SIZE,
-        "files[].chunking.overlap_tokens": _OVERLAP,
+        "files[].chunking.max_chunk_tokens": MAX_SIZE,
+        "files[].chunking.overlap_tokens": OVERLAP,
         "files": "file_ids",
     }
 )
 BATCH_OF_FILES_NAMES: Final = FieldNames(
     {
-        "files[].chunking.max_chunk_tokens": f"files[].{_MAX_SIZE}",
-        "files[].chunking.overlap_tokens": f"files[].{_OVERLAP}",
+        "files[].chunking.max_chunk_tokens": f"files[].{MAX_SIZE}",
+        "files[].chunking.overlap_tokens": f"files[].{OVERLAP}",
     }
 )
 MAX_FILES: Final = 2_000
@@ -138,23 +138,28 @@ _CHANGE: TypeAdapter[VectorStoreFileChange] = TypeAdapter(VectorStoreFileChange)
 _BATCH: TypeAdapter[FileBatchBody] = TypeAdapter(FileBatchBody)
 
 
-def new_file(
-    file_id: str,
-    attributes: Mapping[str, str | float | bool] | None,
-    strategy: ChunkingStrategy | None,
-    path: str = "chunking_strategy",
-) -> pb.NewVectorStoreFile:
-    """Return a file to add; `path` is that of its chunking strategy.
+def sizes_of(strategy: ChunkingStrategy | None, path: str = "chunking_strategy") -> tuple[int, int]:
+    """Return the tokens of a chunk, and those that two chunks share.
+
+    Args:
+        strategy: the strategy; None is `auto`.
+        path: its path.
 
     Raises:
         GatewayError: invalid, a static strategy without its sizes.
     """
-    size, overlap = _AUTO
-    if strategy is not None and strategy.type == "static":
-        if strategy.static is None:
-            raise invalid(f"{path}.static", f"{path}.static: is required")
-        size = strategy.static.max_chunk_size_tokens
-        overlap = strategy.static.chunk_overlap_tokens
+    if strategy is None or strategy.type == "auto":
+        return _AUTO
+    if strategy.static is None:
+        raise invalid(f"{path}.static", f"{path}.static: is required")
+    return strategy.static.max_chunk_size_tokens, strategy.static.chunk_overlap_tokens
+
+
+def new_file(
+    file_id: str, attributes: Mapping[str, str | float | bool] | None, sizes: tuple[int, int]
+) -> pb.NewVectorStoreFile:
+    """Return a file to add; `sizes` are those of its chunks."""
+    size, overlap = sizes
     return pb.NewVectorStoreFile(
         file_id=file_id,
         attributes=orjson.dumps(attributes) if attributes else b"",
@@ -169,7 +174,7 @@ def parse_file(store_id: str, body: bytes) -> pb.AddVectorStoreFilesRequest:
         GatewayError: invalid, naming the field.
     """
     wire = read(_BODY, body)
-    added = new_file(wire.file_id, wire.attributes, wire.chunking_strategy)
+    added = new_file(wire.file_id, wire.attributes, sizes_of(wire.chunking_strategy))
     return pb.AddVectorStoreFilesRequest(vector_store_id=store_id, files=[added])
 
 
@@ -183,11 +188,12 @@ def parse_batch(store_id: str, body: bytes) -> tuple[pb.AddVectorStoreFilesReque
     if bool(wire.file_ids) == bool(wire.files):
         raise invalid("file_ids", "file_ids: exactly one of file_ids and files is required")
     request = pb.AddVectorStoreFilesRequest(vector_store_id=store_id, is_batch=True)
+    sizes = sizes_of(wire.chunking_strategy)
     for file_id in dict.fromkeys(wire.file_ids or ()):
-        request.files.append(new_file(file_id, wire.attributes, wire.chunking_strategy))
+        request.files.append(new_file(file_id, wire.attributes, sizes))
     for index, one in enumerate(wire.files or ()):
-        path = f"files[{index}].chunking_strategy"
-        request.files.append(new_file(one.file_id, one.attributes, one.chunking_strategy, path))
+        sizes = sizes_of(one.chunking_strategy, f"files[{index}].chunking_strategy")
+        request.files.append(new_file(one.file_id, one.attributes, sizes))
     return request, BATCH_OF_FILES_NAMES if wire.files else BATCH_NAMES
 
 

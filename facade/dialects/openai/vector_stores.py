@@ -10,11 +10,14 @@ import orjson
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, TypeAdapter
 
 from facade.dialects.openai.vector_store_files import (
+    MAX_SIZE,
+    OVERLAP,
     ChunkingStrategy,
     FileId,
     attributes_of,
     counts,
     new_file,
+    sizes_of,
 )
 from facade.dialects.paths import FieldNames
 from facade.dialects.queries import parse_cursor, parse_limit
@@ -27,7 +30,8 @@ from services.common.errors import invalid
 STORE_NAMES: Final = FieldNames(
     {
         "files[].file_id": "file_ids[]",
-        "files[].chunking": "chunking_strategy.static",
+        "files[].chunking.max_chunk_tokens": MAX_SIZE,
+        "files[].chunking.overlap_tokens": OVERLAP,
         "files": "file_ids",
         "expires_after_days": "expires_after.days",
         "after_id": "after",
@@ -155,14 +159,12 @@ def parse_vector_store(body: bytes) -> pb.CreateVectorStoreRequest:
         GatewayError: invalid, naming the field.
     """
     wire = read(_BODY, body or b"{}")
+    sizes = sizes_of(wire.chunking_strategy)
     request = pb.CreateVectorStoreRequest(
         name=wire.name or "",
         description=wire.description or "",
         metadata=orjson.dumps(wire.metadata) if wire.metadata else b"",
-        files=[
-            new_file(file_id, None, wire.chunking_strategy)
-            for file_id in dict.fromkeys(wire.file_ids or ())
-        ],
+        files=[new_file(file_id, None, sizes) for file_id in dict.fromkeys(wire.file_ids or ())],
     )
     if wire.expires_after is not None:
         request.expires_after_days = wire.expires_after.days

@@ -24,6 +24,9 @@ _MAX_STREAM_ID: Final = 128
 _SHOWN_TYPE: Final = 64
 # The end of an event, the beginning of its data, and of a comment with a header of the gateway.
 _BLANK, _DATA, _HEADER = b"\n\n", b"data: ", b": x-gateway-"
+# The event before `response.failed`, which has the error, too. On a socket, an event of this type
+# has another form, and is the only one of its request.
+_ERROR: Final = b"event: error\n"
 # Headers of an error that its event repeats.
 _OF_ERRORS: Final = frozenset({"retry-after", "x-request-id", "x-should-retry"})
 
@@ -114,7 +117,7 @@ def _value(fields: Mapping[str, Raw], name: str) -> Any:
 
 
 def messages_of(events: bytes, stream_id: str | None, headers: dict[str, str]) -> Iterator[bytes]:
-    """Yield the messages of server-sent events.
+    """Yield the messages of server-sent events, but for the event `error`.
 
     Args:
         events: whole events, each with one line of data, and comments.
@@ -123,6 +126,8 @@ def messages_of(events: bytes, stream_id: str | None, headers: dict[str, str]) -
     """
     for event in events.split(_BLANK):
         begin = event.find(_DATA)
+        if event.startswith(_ERROR):
+            continue
         if begin >= 0:
             yield _with_members(event[begin + len(_DATA) :], stream_id, headers)
         elif event.startswith(_HEADER):

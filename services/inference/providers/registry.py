@@ -299,7 +299,7 @@ def _build_one(
                 pass_stateful=pass_stateful,
                 newest=server.newest,
                 fetches_urls=fetches_urls,
-                path_of=openai.path_of(settings.api_version),
+                path_of=openai.path_of(settings.base_url, settings.api_version),
             )
         case "anthropic":
             return anthropic.AnthropicProvider(

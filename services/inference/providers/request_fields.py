@@ -345,17 +345,21 @@ class RequestFields:
         )
 
     def stored_object_error(self, path: str) -> GatewayError:
-        """Return the error for a reference to an object stored at the provider.
+        """Return the error for a reference to an object stored at the provider."""
+        return stored_object_error(self._call.target.provider, path)
 
-        All callers of the gateway share one account there.
-        """
-        provider = self._call.target.provider
-        return invalid(
-            path,
-            f"{path}: refers to an object stored at the provider {provider}, whose account all "
-            "callers share; leave it out, or ask the operator for pass_stateful = true in "
-            f"[providers.{provider}]",
-        )
+
+def stored_object_error(provider: str, path: str) -> GatewayError:
+    """Return the error for a reference to an object stored at a provider.
+
+    All callers of the gateway share one account there.
+    """
+    return invalid(
+        path,
+        f"{path}: refers to an object stored at the provider {provider}, whose account all "
+        "callers share; leave it out, or ask the operator for pass_stateful = true in "
+        f"[providers.{provider}]",
+    )
 
 
 def _has_mark(extra: Opaque) -> bool:

@@ -13,6 +13,7 @@ import orjson
 from gateway.conversation.v1.conversation_pb2 import Message, Opaque
 from gateway.inference.v1 import inference_pb2
 from gateway.inference.v1.inference_pb2 import EmbedRequest, ForwardRequest, GenerateRequest
+from services.inference.request.form_fields import fields_of_form
 from services.inference.request.native_fields import FieldClass, classify, snake_case
 from services.inference.request.paths import Place, block_path
 
@@ -25,7 +26,7 @@ _FALLBACK_BLOCK: Final = "fallback"
 # The places whose meaning is known, without indexes: Anthropic's `fallbacks` and advisor tool,
 # OpenRouter's `models`, OpenAI's moderation and images.
 _KNOWN: Final = re.compile(
-    r"(?:extra\.)?(?:fallbacks\[\]\.model|models\[\]|moderation\.model)"
+    r"(?:extra\.)?(?:fallbacks\[\]\.model|models\[\]|(?:moderation|svg)\.model)"
     r"|(?:.*\.)?tools?(?:\[\])?(?:\.extra)?(?:\.svg)?\.model"
 )
 _FREE: Final = re.compile(r"(?:.*\.)?extra\.moderation\.model")
@@ -80,9 +81,8 @@ def _of_forwarded(request: ForwardRequest) -> Iterator[FurtherModel]:
     for one in _of_opaque(Opaque(json=request.json), ""):
         if one.path != "model":
             yield one
-    for part in request.parts:
-        if part.name != "model" and is_model_field(part.name):
-            yield FurtherModel(part.name, part.content.decode(errors="replace"))
+    for field in fields_of_form(part for part in request.parts if part.name != "model"):
+        yield from models_in(field, "")
 
 
 def _of_request(request: GenerateRequest, path: str) -> Iterator[FurtherModel]:

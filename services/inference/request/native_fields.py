@@ -81,6 +81,9 @@ TEXT_FIELDS: Final = frozenset(
         *("call_id", "caller_id", "tool_call_id", "tool_use_id", "tool_id", "tab_id"),
         *("download_id", "approval_request_id", "connector_id", "tool_reference"),
         *("tool_references", "prompt_cache_options", "prompt_cache_breakpoint"),
+        # Of completions, images and recordings.
+        *("suffix", "language", "languages", "keywords", "known_speaker_names"),
+        "chunking_strategy",
     }
 )
 ADDRESS_FIELDS: Final = frozenset(
@@ -97,7 +100,9 @@ STORED_FIELDS: Final = frozenset(
     }
 )
 STORED_BY_NAME_FIELDS: Final = frozenset({"container"})
-BY_VALUE_FIELDS: Final = frozenset({"voice", "file", "source"})
+BY_VALUE_FIELDS: Final = frozenset(
+    {"voice", "file", "source", "mask", "markup", "known_speaker_references"}
+)
 # Words of a name that make a field of no table one that refers to something stored.
 _IDENTIFYING_WORDS: Final = frozenset(
     (

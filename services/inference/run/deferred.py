@@ -65,7 +65,7 @@ async def read_answer(
 
 def not_deferred() -> GatewayError:
     """Return the error for a request that the gateway has to run by itself."""
-    return unsupported("model", "model: no batch service runs this request")
+    return unsupported("", "no batch service runs this request")
 
 
 def _attempt(attempts: RequestAttempts, step: Step) -> Attempt:

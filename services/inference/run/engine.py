@@ -87,6 +87,8 @@ class Engine:
         admission: admits calls of deployments with limits; by default all are admitted.
 
     Attributes:
+        files: see the argument.
+        max_body_bytes: maximum bytes of a request, and of its files together.
         breakers: the circuit breakers of models.
         balancer: chooses among the deployments of a model.
         failure_log: logs the failures of providers.
@@ -115,6 +117,8 @@ class Engine:
     ) -> None:
         self._budget = budget or open_budget(limits)
         self._limits = limits
+        self.files = files
+        self.max_body_bytes = limits.max_body_bytes
         self.routes = routes
         self._metrics = metrics
         self.breakers = CircuitBreakers(

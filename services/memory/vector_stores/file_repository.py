@@ -240,7 +240,7 @@ class VectorStoreFileRepository:
         return batch_of(row, totals[batch_id])
 
     async def cancel_batch(self, user_id: str, store_id: str, batch_id: str) -> None:
-        """Cancel the files of a batch that are not indexed yet.
+        """Cancel the files of a batch that are not indexed yet; one without such stays as it is.
 
         Raises:
             GatewayError: not_found.
@@ -259,9 +259,10 @@ class VectorStoreFileRepository:
                 "first_chunk": UNKNOWN,
                 "chunks": 0,
             }
-            await connection.execute(update(vector_store_files).where(waiting).values(cancelled))
-            marked = update(vector_store_batches).where(vector_store_batches.c.id == batch_id)
-            await connection.execute(marked.values(is_cancelled=True))
+            changed = update(vector_store_files).where(waiting).values(cancelled)
+            if (await connection.execute(changed)).rowcount:
+                marked = update(vector_store_batches).where(vector_store_batches.c.id == batch_id)
+                await connection.execute(marked.values(is_cancelled=True))
 
         await write(self._engine, transact)
 

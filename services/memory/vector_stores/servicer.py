@@ -303,7 +303,7 @@ def _check_page(page: pb.PageRequest) -> None:
     if not 1 <= page.page_size <= _MAX_PAGE:
         raise invalid("page_size", f"page_size: must be 1 to {_MAX_PAGE}")
     if page.after_id and page.before_id:
-        raise invalid("before_id", "before_id: cannot be combined with after_id")
+        raise invalid("before_id", "before_id: cannot be combined with the other cursor")
 
 
 def _check_count(items: Sequence[object], field: str, most: int) -> None:

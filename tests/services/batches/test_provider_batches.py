@@ -17,7 +17,7 @@ from services.batches.repository import BatchRepository
 from services.batches.submitting import Submitting
 from services.batches.tables import batch_requests, provider_batches
 from services.batches.task_queue import TaskQueue
-from services.batches.tasks import Task, TaskFilter
+from services.batches.tasks import MAX_CLAIMS, Task, TaskFilter
 from services.common.clock import Clock
 from services.common.errors import GatewayError
 from services.common.messages.deferred_call import RenderedCall
@@ -48,6 +48,7 @@ class Provider:
         self.is_known = True
         self.cancelled: list[str] = []
         self.ended = True
+        self.has_lost_all = False
 
     def serves(self, model: str) -> bool:
         return model != "own"
@@ -74,6 +75,8 @@ class Provider:
         return next((each for each, (own, _) in self.created.items() if own == name), "")
 
     async def has_ended(self, provider: str, batch_id: str) -> bool:
+        if self.has_lost_all:
+            raise GatewayError(errors_pb2.REASON_NOT_FOUND, "no such batch")
         return self.ended
 
     async def answers(self, provider: str, batch_id: str) -> AsyncIterator[tuple[str, bytes]]:
@@ -252,3 +255,35 @@ async def test_own_workers_run_what_is_left_to_them(engine: AsyncEngine) -> None
     tasks = await hosts.first.claim(TaskFilter([TaskKind.RUN], at_most=SIZE))
     assert [[each.number for each in task.requests] for task in tasks] == [[39], [79], [119]]
     assert [len(requests) for _, requests in hosts.provider.created.values()] == [SIZE - 3]
+    # A provider that does not find a new batch may find it later.
+    hosts.provider.has_lost_all = True
+    for minutes, delay_s in ((9, LATER_S), (2, 0)):
+        hosts.clock.now_s += 60 * minutes
+        waiting = await taken(hosts.second, TaskKind.COLLECT)
+        assert await hosts.collecting(hosts.second).run(waiting) == delay_s
+    lost = await hosts.second.claim(TaskFilter([TaskKind.RUN], at_most=SIZE))
+    assert sum(len(task.requests) for task in lost) == SIZE
+
+
+async def test_tasks_whose_workers_all_die_are_left_to_others(engine: AsyncEngine) -> None:
+    hosts = Worlds(engine)
+    await hosts.create(SIZE, BODY)
+    hosts.provider.dies_after_create = True
+    with pytest.raises(Killed):
+        await hosts.submitting(hosts.first).run(await taken(hosts.first, TaskKind.SUBMIT))
+    hosts.admits = 0
+    for kind, run in (
+        (TaskKind.SUBMIT, hosts.submitting(hosts.second)),
+        (TaskKind.COLLECT, hosts.collecting(hosts.second)),
+    ):
+        for _ in range(MAX_CLAIMS):
+            hosts.clock.now_s += LEASE_S + 1
+            task = await taken(hosts.second, kind)
+            hosts.clock.now_s += LEASE_S + 1
+        task = await taken(hosts.second, kind)
+        assert task.is_given_up
+        assert await run.run(task) == 0
+    assert (hosts.read, len(hosts.provider.created)) == ([], 1)
+    runs = await hosts.first.claim(TaskFilter([TaskKind.RUN], at_most=SIZE))
+    assert sum(len(task.requests) for task in runs) == SIZE
+    assert not await hosts.first.claim(TaskFilter([TaskKind.SUBMIT, TaskKind.COLLECT]))

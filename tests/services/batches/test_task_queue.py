@@ -34,8 +34,9 @@ from services.batches.slots import RequestSlots
 from services.batches.tables import batch_requests, batch_results, batches
 from services.batches.task_queue import TaskQueue
 from services.batches.task_rows import TASK_SIZE
-from services.batches.task_run import MAX_CLAIMS, TaskRun
-from services.batches.tasks import Task, TaskFilter, TaskResults
+from services.batches.task_run import TaskRun
+from services.batches.tasks import MAX_CLAIMS, Task, TaskFilter, TaskResults
+from services.batches.validation import Validation
 from services.common.clock import Clock
 from services.common.errors import GatewayError
 from services.common.grpc.authentication import Caller
@@ -354,6 +355,40 @@ async def test_a_result_that_is_refused_is_replaced(engine: AsyncEngine) -> None
     assert b'"errored","error":{"type":"error"' in render_result(refused[0])
 
 
+async def test_a_fault_of_ours_leaves_results_to_others(engine: AsyncEngine) -> None:
+    hosts = Hosts(engine)
+    batch = await hosts.create(TASK_SIZE + 2)
+    tasks = await hosts.first.claim(TaskFilter(RUNS.kinds, at_most=2))
+    faults = [AttributeError("a fault")]
+
+    async def storing(
+        parts: Sequence[TaskResults], *, is_repeated: bool = False
+    ) -> Collection[str]:
+        if faults:
+            raise faults.pop()
+        return await hosts.first.store(parts, is_repeated=is_repeated)
+
+    lost: list[str] = []
+    writer = ResultWriter(storing)
+    for task in tasks:
+        writer.open(task, partial(lost.append, task.id))
+        for result in results(task, b"1"):
+            writer.add(task.id, result)
+    # Whoever waits for them goes on, and nothing is stored in place of what the fault kept back.
+    async with asyncio.timeout(60):
+        await asyncio.gather(*[writer.end(task.id, is_done=True) for task in tasks])
+    assert (lost, await hosts.stored()) == ([task.id for task in tasks], [])
+    hosts.clock.now_s += LEASE_S + 1
+    # The writer is as good as new, for the same tasks too.
+    for again in await hosts.first.claim(TaskFilter(RUNS.kinds, at_most=2)):
+        writer.open(again, lambda: pytest.fail("it is held"))
+        for result in results(again, b"2"):
+            writer.add(again.id, result)
+        await writer.end(again.id, is_done=True)
+    assert [body for _, body in await hosts.stored()] == [b"2"] * (TASK_SIZE + 2)
+    assert (await hosts.find(batch)).counts.succeeded == TASK_SIZE + 2
+
+
 class Deadly(Model):
     """Executes requests at workers that die of some.
 
@@ -415,3 +450,40 @@ async def test_a_task_whose_workers_all_die_is_given_up(engine: AsyncEngine) -> 
     await hosts.second.release(task)
     await task_run(hosts, await claimed(hosts.first), model).run()
     assert (model.calls, (await hosts.find(batch)).counts.errored) == (0, 3)
+
+
+@pytest.mark.parametrize("kind", [TaskKind.VALIDATE, TaskKind.FINALIZE])
+async def test_a_file_that_kills_its_workers_is_given_up(
+    engine: AsyncEngine, kind: TaskKind
+) -> None:
+    hosts = Hosts(engine)
+    # The file is not read or written any more.
+    no_files: Any = None
+    request = pb.CreateBatchRequest(
+        dialect=DIALECT_ANTHROPIC, endpoint="/v1/messages", input_file_id="file-1"
+    )
+    batch = await hosts.repository.create(NewBatch(ADA, request))
+    if kind is TaskKind.FINALIZE:
+        [validating] = await hosts.first.claim(OTHERS)
+        row = {"batch_id": batch.id, "number": 0, "custom_id": "r", "provider_batch_id": ""}
+        await hosts.first.store_request_rows(validating, [row | {"body": b"{}"}])
+        await hosts.first.begin(validating, 1)
+        running = await claimed(hosts.first)
+        assert await store(hosts.first, running, results(running, b"1"), is_done=True)
+    for _ in range(MAX_CLAIMS):
+        await hosts.first.claim(OTHERS)
+        hosts.clock.now_s += LEASE_S + 1
+    [task] = await hosts.second.claim(OTHERS)
+    assert (task.kind, task.is_given_up) == (kind, True)
+    if kind is TaskKind.VALIDATE:
+        await Validation(hosts.second, no_files, no_files, LIMITS, hosts.own_clock).run(task)
+    else:
+        finalizing = Finalizing(hosts.second, hosts.repository, no_files, no_files, hosts.own_clock)
+        await finalizing.run(task)
+    hosts.clock.now_s += LEASE_S + 1
+    assert not await hosts.first.claim(TaskFilter(list(TaskKind)))
+    ended = await hosts.find(batch)
+    params = {TaskKind.VALIDATE: "input_file_id", TaskKind.FINALIZE: "output_file_id"}
+    assert ended.state == pb.BATCH_STATE_FAILED
+    assert [(each.code, each.param) for each in ended.errors] == [("worker_died", params[kind])]
+    assert ended.counts.succeeded == len(await hosts.stored()) == (kind is TaskKind.FINALIZE)

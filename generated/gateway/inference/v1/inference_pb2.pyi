@@ -2228,7 +2228,7 @@ class ForwardRequest(_message.Message):
     """Optional. AUTO when unspecified."""
     @_builtins.property
     def parts(self) -> _containers.RepeatedCompositeFieldContainer[Global___FormPart]:
-        """Required without `json`, 1 to 32: the fields of a form but `model`, in order."""
+        """Required without `json`, 1 to 512: the fields of a form but `model`, in order."""
 
     @_builtins.property
     def headers(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:

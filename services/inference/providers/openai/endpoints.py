@@ -1,10 +1,18 @@
-"""Paths and credentials of OpenAI's API, and of Azure's older one. Pure.
+"""Paths and credentials of OpenAI's API, of Azure's older one, and of Cohere. Pure.
 
-Source: https://learn.microsoft.com/azure/ai-foundry/openai/reference
+Sources: https://learn.microsoft.com/azure/ai-foundry/openai/reference,
+https://docs.cohere.com/docs/compatibility-api
 """
 
 from collections.abc import Callable
+from typing import Final
 from urllib.parse import quote
+
+# The end of the address of Cohere's API in OpenAI's format, which does not rerank, and the path
+# from there to Cohere's own, which does.
+_COHERE: Final = "/compatibility/v1"
+_RERANK: Final = "/rerank"
+_COHERE_RERANK: Final = "/../../v2/rerank"
 
 # Returns the path of an endpoint for a model.
 PathOf = Callable[[str, str], str]
@@ -22,8 +30,15 @@ def headers(key: str, api_version: str = "") -> dict[str, str]:
     return {"api-key": key} if api_version else {"Authorization": f"Bearer {key}"}
 
 
-def path_of(api_version: str) -> PathOf | None:
-    """Return the paths of Azure's deployments in an older version; None for those of OpenAI."""
+def path_of(base_url: str, api_version: str) -> PathOf | None:
+    """Return the paths of a server, if they are not OpenAI's: of Cohere, or of Azure's deployments.
+
+    Args:
+        base_url: the address of the server.
+        api_version: an older version of Azure's API, or "".
+    """
+    if base_url.rstrip("/").endswith(_COHERE):
+        return lambda path, _: _COHERE_RERANK if path == _RERANK else path
     if not api_version:
         return None
 

@@ -28,8 +28,11 @@ from services.inference.providers.base import ForwardCall
 from services.inference.providers.bounds import tokens
 from services.inference.providers.failures import broken_answer
 from services.inference.providers.openai.forms import FormField, form_of
+from services.inference.providers.request_fields import ServerRules, stored_object_error
 from services.inference.providers.sse import SseSplitter
 from services.inference.providers.upstream import Upstream
+from services.inference.request.form_fields import fields_of_form
+from services.inference.request.stored_references import find_reference
 from services.inference.stream.filters import Batch
 
 PATHS: Final[Mapping[int, str]] = MappingProxyType(
@@ -48,19 +51,23 @@ PATHS: Final[Mapping[int, str]] = MappingProxyType(
 _FIELDS: Final = Decoder(dict[str, Raw])
 # The beginning of an event with a complete image.
 _IMAGE_DONE: Final = re.compile(rb'"type" ?: ?"image_(?:generation|edit)\.completed"')
+# Fields of the caller's own content, in any form.
+_CONTENT: Final = frozenset({"prompt", "documents", "query"})
 _JSON: Final = "application/json"
 _EVENTS: Final = "text/event-stream"
 
 
-def body_of(call: ForwardCall, boundary: str) -> tuple[bytes, str]:
+def body_of(call: ForwardCall, boundary: str, server: ServerRules) -> tuple[bytes, str]:
     """Return the body of a request and its content type.
 
     Args:
         call: the call.
         boundary: a string that no part of a form contains.
+        server: what the provider's server may be sent.
 
     Raises:
-        GatewayError: invalid, for JSON that is no object.
+        GatewayError: invalid, for JSON that is no object, or a reference to something stored at
+            the provider, unless callers may do so.
     """
     sent, model = call.sent, call.target.upstream
     if sent.json:
@@ -69,7 +76,12 @@ def body_of(call: ForwardCall, boundary: str) -> tuple[bytes, str]:
             fields = _FIELDS.decode(sent.json)
         except DecodeError:
             raise invalid("json", "json: must be a JSON object") from None
+        if not server.pass_stateful:
+            _check(call, {name: _parsed(json) for name, json in fields.items()})
         return encode({**fields, "model": model}), _JSON
+    if not server.pass_stateful:
+        for field in fields_of_form(sent.parts):
+            _check(call, field)
     form_fields = [
         FormField(
             part.name,
@@ -81,6 +93,29 @@ def body_of(call: ForwardCall, boundary: str) -> tuple[bytes, str]:
         if part.name != "model"
     ]
     return form_of(model, form_fields, boundary), f"multipart/form-data; boundary={boundary}"
+
+
+def _check(call: ForwardCall, fields: Mapping[str, Any]) -> None:
+    """Check that a request refers to nothing stored at the provider.
+
+    Raises:
+        GatewayError: invalid, naming the field.
+    """
+    place = find_reference({name: fields[name] for name in fields.keys() - _CONTENT})
+    if place is not None:
+        raise stored_object_error(call.target.provider, place)
+
+
+def _parsed(json: Raw) -> Any:
+    """Return a member of an object; members that are repeated in it have the last value.
+
+    Raises:
+        GatewayError: invalid.
+    """
+    try:
+        return orjson.loads(memoryview(json))
+    except orjson.JSONDecodeError:
+        raise invalid("json", "json: must be a JSON object") from None
 
 
 async def read_answer(

@@ -146,7 +146,8 @@ class OpenAIProvider:
 
     async def forward(self, call: ForwardCall) -> Batches:
         """Yield the answer of a forwarded request; see `Forwards`."""
-        body, content_type = await offload(forwarding.body_of, call, self._new_id("form-"))
+        boundary = self._new_id("form-")
+        body, content_type = await offload(forwarding.body_of, call, boundary, self._server)
         headers = call.request_headers(self.dialect)
         path = self._path_of(forwarding.PATHS[call.sent.operation], call.target.upstream)
         posting = self._upstream.response(

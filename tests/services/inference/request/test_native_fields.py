@@ -16,11 +16,21 @@ from anthropic.types.beta.message_create_params import (
 )
 from anthropic.types.message_count_tokens_params import MessageCountTokensParams
 from anthropic.types.message_create_params import MessageCreateParamsNonStreaming as Messages
+from openai.types.audio.speech_create_params import SpeechCreateParams
+from openai.types.audio.transcription_create_params import TranscriptionCreateParamsStreaming
+from openai.types.audio.translation_create_params import TranslationCreateParams
 from openai.types.chat.completion_create_params import (
     CompletionCreateParamsNonStreaming,
     CompletionCreateParamsStreaming,
 )
+from openai.types.completion_create_params import (
+    CompletionCreateParamsStreaming as LegacyCompletion,
+)
 from openai.types.embedding_create_params import EmbeddingCreateParams
+from openai.types.image_create_variation_params import ImageCreateVariationParams
+from openai.types.image_edit_params import ImageEditParamsStreaming
+from openai.types.image_generate_params import ImageGenerateParamsStreaming
+from openai.types.moderation_create_params import ModerationCreateParams
 from openai.types.responses.response_create_params import (
     ResponseCreateParamsNonStreaming,
     ResponseCreateParamsStreaming,
@@ -45,6 +55,9 @@ ENDPOINTS = (
     *(CompletionCreateParamsNonStreaming, CompletionCreateParamsStreaming, EmbeddingCreateParams),
     *(ResponseCreateParamsNonStreaming, ResponseCreateParamsStreaming),
     *(Messages, MessageCountTokensParams, BetaMessages, BetaCountTokens),
+    *(SpeechCreateParams, TranscriptionCreateParamsStreaming, TranslationCreateParams),
+    *(ImageGenerateParamsStreaming, ImageEditParamsStreaming, ImageCreateVariationParams),
+    *(ModerationCreateParams, LegacyCompletion),
 )
 TABLES = (
     *(CONTENT_FIELDS, TEXT_FIELDS, ADDRESS_FIELDS, BY_VALUE_FIELDS),
