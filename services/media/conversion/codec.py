@@ -7,9 +7,9 @@ from typing import Any
 
 import orjson
 
-from services.media.conversion.parts import Film, ImageFacts, PageText, Picture
+from services.media.conversion.parts import Film, ImageFacts, PagePicture, PageText, Picture
 
-Made = str | tuple[PageText, ...] | tuple[Picture, ...] | ImageFacts | Film
+Made = str | bytes | tuple[PageText, ...] | tuple[Picture, ...] | PagePicture | ImageFacts | Film
 
 
 def dump(made: Made) -> bytes:
@@ -18,6 +18,13 @@ def dump(made: Made) -> bytes:
     match made:
         case str():
             head: dict[str, Any] = {"text": made}
+        case bytes():
+            head, contents = {"bytes": len(made)}, [made]
+        case PagePicture():
+            head, contents = (
+                {"page_of": made.page_count, "mime_type": made.mime_type},
+                [made.content],
+            )
         case ImageFacts():
             head = {
                 "facts": [made.width, made.height, made.format, list(made.colours), made.text],
@@ -41,8 +48,10 @@ def dump(made: Made) -> bytes:
 def size_of(made: Made) -> int:
     """Return about the bytes that a conversion result takes."""
     match made:
-        case str():
+        case str() | bytes():
             return len(made)
+        case PagePicture():
+            return len(made.content)
         case ImageFacts():
             return len(made.text)
         case Film():
@@ -62,6 +71,10 @@ def load(serialized: bytes) -> Made:
         match head:
             case {"text": str(text)}:
                 return text
+            case {"bytes": int(size)} if len(contents) == size:
+                return contents
+            case {"page_of": int(page_count), "mime_type": str(mime_type)}:
+                return PagePicture(page_count, contents, mime_type)
             case {"facts": [width, height, form, colours, text]}:
                 return ImageFacts(width, height, form, tuple(colours), text)
             case {"pages": [*pages]}:

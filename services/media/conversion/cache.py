@@ -1,4 +1,4 @@
-"""Cache of conversion results, for later turns of a conversation.
+"""Cache of conversion results: for later turns of a conversation, and pages that are shown again.
 
 The same bytes of the same user are converted once. Entries belong to one user: a shared cache would
 show by its response time what other users have sent. Keys are hashes of the user, the bytes, the
@@ -15,10 +15,12 @@ import orjson
 from services.common.errors import GatewayError
 from services.common.grpc.authentication import caller
 from services.common.process.byte_budget import Admit, is_over_budget
+from services.common.process.metrics import Counter
 from services.common.process.offload import offload_if
-from services.inference.adaptation.codec import Made, dump, load
-from services.inference.metrics import InferenceMetrics
+from services.media.conversion.codec import Made, dump, load
 
+# The store of the results; the service of inference sweeps it.
+CONVERSIONS = "conversions"
 # Incremented when the format or content of cached results changes.
 VERSION = 1
 # Maximum size of a cached conversion, in bytes.
@@ -55,11 +57,16 @@ def owner_of(user_id: str) -> str:
 
 
 class Cache:
-    """Cached conversions of the current task's user."""
+    """Cached conversions of the current task's user.
 
-    def __init__(self, store: Store, metrics: InferenceMetrics) -> None:
+    Args:
+        store: the store of results.
+        lookups: counts lookups by their `result`: hit, miss.
+    """
+
+    def __init__(self, store: Store, lookups: Counter) -> None:
         self._store = store
-        self._metrics = metrics
+        self._lookups = lookups
 
     async def key(self, content: bytes, conversion: str, *parameters: str | int) -> str:
         """Return the cache key of a conversion `conversion` of content, with its parameters."""
@@ -99,7 +106,7 @@ class Cache:
         except ValueError as error:
             log.warning("a cached conversion is damaged", extra={"error": str(error)})
         result = made if isinstance(made, kind) else None
-        self._metrics.adaptation_cache.labels("miss" if result is None else "hit").inc()
+        self._lookups.labels("miss" if result is None else "hit").inc()
         return result
 
     async def put(self, key: str, made: Made) -> None:

@@ -15,6 +15,7 @@ from gateway.errors.v1 import errors_pb2
 from services.common.clock import Clock
 from services.common.errors import GatewayError
 from services.common.grpc.authentication import Caller, caller
+from services.common.process.metrics import Counter
 from services.common.settings import Storage
 from services.common.storage.byte_store import (
     Bucket,
@@ -25,11 +26,10 @@ from services.common.storage.byte_store import (
     overdue,
 )
 from services.common.storage.disk import DiskReserve
-from services.inference.adaptation.cache import Cache
-from services.inference.adaptation.codec import dump, load
-from services.inference.metrics import InferenceMetrics
 from services.inference.store_sweeper import store_sweeper
-from services.media.conversion.parts import Film, ImageFacts, PageText, Picture
+from services.media.conversion.cache import Cache
+from services.media.conversion.codec import dump, load
+from services.media.conversion.parts import Film, ImageFacts, PagePicture, PageText, Picture
 from tests.services.inference.fake_adaptation import FailingStore, FreeLease, InMemoryStore
 
 words = st.text()
@@ -37,6 +37,8 @@ contents = st.binary(max_size=50)
 pictures = st.builds(Picture, st.integers(1, 999), contents, words, st.none() | st.floats(0, 9))
 made = st.one_of(
     words,
+    contents,
+    st.builds(PagePicture, st.integers(1, 999), contents, words),
     st.builds(
         ImageFacts, st.integers(1, 99_999), st.integers(1, 99_999), words, st.tuples(words), words
     ),
@@ -51,7 +53,8 @@ def serve(user: str) -> None:
 
 
 def cache(store) -> Cache:
-    return Cache(store, InferenceMetrics(CollectorRegistry()))
+    lookups = Counter("lookups", "Lookups.", ["result"], registry=CollectorRegistry())
+    return Cache(store, lookups)
 
 
 @given(made)
