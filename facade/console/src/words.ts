@@ -46,6 +46,38 @@ function factSentence(topic: string, sub: string, value: string): string {
   return topic === sub ? `${capital(topic)}: ${value}.` : `${capital(topic)}, ${sub}: ${value}.`;
 }
 
+const OFFICE = "application/vnd.openxmlformats-officedocument";
+// Types of files, by their MIME types.
+const FILE_TYPES: Readonly<Record<string, string>> = {
+  "application/pdf": "PDF",
+  [`${OFFICE}.wordprocessingml.document`]: "Word document",
+  [`${OFFICE}.spreadsheetml.sheet`]: "Excel workbook",
+  [`${OFFICE}.presentationml.presentation`]: "PowerPoint slides",
+  "application/json": "JSON",
+  "application/jsonl": "JSON lines",
+  "application/octet-stream": "Unknown type",
+  "application/zip": "ZIP archive",
+  "text/csv": "CSV",
+  "text/html": "Web page",
+  "text/markdown": "Markdown",
+  "text/plain": "Text",
+};
+const FILE_FAMILIES: Readonly<Record<string, string>> = {
+  audio: "recording",
+  image: "image",
+  text: "text",
+  video: "film",
+};
+
+/** Return what people call a type of files, such as "PNG image". */
+function fileType(mimeType: string): string {
+  const type = FILE_TYPES[mimeType];
+  if (type !== undefined) return type;
+  const [family = "", sub = ""] = mimeType.split("/");
+  const kind = FILE_FAMILIES[family];
+  return kind === undefined ? mimeType : `${sub.replace(/^x-|\+.*$/g, "").toUpperCase()} ${kind}`;
+}
+
 export const words = {
   copy: "Copy",
   code: { it: "the code" },
@@ -296,8 +328,13 @@ export const words = {
     download: "Download",
     remove: "Delete",
     removeQuestion: (name: string) => `Delete ${name}? Requests that name it will fail.`,
+    type: fileType,
     noPreview: (type: string) => `There is no preview of ${type}. Download it to read it.`,
     firstShown: (size: string) => `The first ${size} are shown.`,
+    pagesOf: (name: string) => `Pages of ${name}`,
+    page: (number: number, count: number) => `Page ${exact(number)} of ${exact(count)}`,
+    firstPages: (shown: number, count: number) =>
+      `The first ${exact(shown)} of ${exact(count)} pages are shown. Download the file to read on.`,
   },
   memory: {
     title: "Memory",
