@@ -17,8 +17,8 @@ import { UploadList } from "../parts/uploads";
 import { count, duration, money } from "../parts/units";
 import { RequestTable } from "../pages/requests/table";
 import { Timeline } from "../pages/requests/timeline";
-import { ComparisonView } from "../pages/playground/comparison_view";
-import { TurnView } from "../pages/playground/turn_view";
+import { ComparisonView } from "../pages/chat/comparison_view";
+import { TurnView } from "../pages/chat/turn_view";
 import { COMPARISON, LIMITS, LINES, REQUEST, REQUESTS, TEXT, TIMES, TURNS, USERS } from "./data";
 
 const nothing = (): void => undefined;

@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
 
 import { theme } from "../shell/theme";
-import { words } from "../words";
+import { words } from "../words/common";
 import { toCsv } from "./csv";
 import { save } from "./save";
 

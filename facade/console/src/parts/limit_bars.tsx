@@ -2,7 +2,7 @@
 import { LIMIT_NAMES, type LimitUsage } from "./limit_states";
 import { when } from "./formats";
 import { count, money, share } from "./units";
-import { words } from "../words";
+import { words } from "../words/common";
 
 export interface NamedLimit extends LimitUsage {
   /** Whom it limits, where that is not said elsewhere. */

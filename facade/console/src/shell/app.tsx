@@ -1,7 +1,7 @@
 import { ErrorBoundary, LocationProvider, Route, Router, lazy } from "preact-iso";
 
 import { useTitle } from "../parts/title";
-import { words } from "../words";
+import { memoryWords } from "../words/memory";
 import { BottomBar } from "./bottom_bar";
 import { KeyHelp, useKeys } from "./keys";
 import { Palette } from "./palette";
@@ -11,7 +11,7 @@ import { Setup } from "./setup";
 import { Sidebar, useSidebarData } from "./sidebar";
 import { SignIn, SignInAgain, SignedIn as SignedInNote } from "./sign_in";
 
-const Chat = lazy(() => import("../pages/playground/page"));
+const Chat = lazy(() => import("../pages/chat/page"));
 const Chats = lazy(() => import("../pages/chats/page"));
 const Files = lazy(() => import("../pages/files/page"));
 const Memory = lazy(() => import("../pages/memory/page"));
@@ -74,7 +74,7 @@ function NotFound() {
     <>
       <h1>There is no such page</h1>
       <p>
-        <a href="/console">{words.memory.toChat}</a>
+        <a href="/console">{memoryWords.toChat}</a>
       </p>
     </>
   );

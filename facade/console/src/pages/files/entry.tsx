@@ -6,12 +6,12 @@ import { ConfirmButton } from "../../parts/confirm";
 import { Failure } from "../../parts/failure";
 import { size, when } from "../../parts/formats";
 import { save } from "../../parts/save";
-import { words } from "../../words";
+import { filesWords } from "../../words/files";
 import { Preview } from "./preview";
 import { type StoreFile, contentOf } from "./store";
 import { Thumbnail } from "./thumbnail";
 
-const text = words.files;
+const text = filesWords;
 
 export function Entry({
   file,

@@ -5,12 +5,13 @@ import { Failure } from "../../parts/failure";
 import { useLoaded } from "../../parts/loading";
 import { Markdown } from "../../parts/markdown";
 import { useIsNear } from "../../parts/near";
-import { words } from "../../words";
+import { words } from "../../words/common";
+import { filesWords } from "../../words/files";
 import { type FilePage, pageOf } from "./file_pages";
 import { useObjectAddress } from "./object_address";
 import type { StoreFile } from "./store";
 
-const text = words.files;
+const text = filesWords;
 
 // Of the setting's default; the gateway refuses pages beyond it.
 const MAX_PAGES = 500;

@@ -3,13 +3,14 @@ import { Failure } from "../../parts/failure";
 import { size } from "../../parts/formats";
 import { useLoaded } from "../../parts/loading";
 import { Markdown } from "../../parts/markdown";
-import { words } from "../../words";
+import { words } from "../../words/common";
+import { filesWords } from "../../words/files";
 import { hasPages } from "./file_pages";
 import { useObjectAddress } from "./object_address";
 import { PagesPreview } from "./pages_preview";
 import { type StoreFile, contentOf } from "./store";
 
-const text = words.files;
+const text = filesWords;
 
 const MAX_TEXT = 200 * 1024;
 const MAX_MEDIA = 50 * 1024 * 1024;

@@ -6,12 +6,12 @@ import { when } from "../../parts/formats";
 import { MoreButton } from "../../parts/more_button";
 import { usePaged } from "../../parts/paged";
 import { useTitle } from "../../parts/title";
-import { words } from "../../words";
+import { memoryWords } from "../../words/memory";
 import { Details } from "./details";
 import { listMemories } from "./memories";
 import { Profile } from "./profile";
 
-const text = words.memory;
+const text = memoryWords;
 
 export default function Memory() {
   const { query } = useLocation();

@@ -2,8 +2,8 @@
 import { json } from "../../api/client";
 import type { NamedLimit } from "../../parts/limit_bars";
 import type { LimitUsage } from "../../parts/limit_states";
-import { type List, call } from "../operations/admin";
-import type { Scope } from "../operations/scope";
+import { type List, call } from "../../admin/calls";
+import type { Scope } from "../../admin/scope";
 
 export interface Latency {
   count: number;

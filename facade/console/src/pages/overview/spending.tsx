@@ -5,13 +5,13 @@ import { LimitBars, type NamedLimit } from "../../parts/limit_bars";
 import { useLoaded } from "../../parts/loading";
 import { Tiles } from "../../parts/tiles";
 import { money } from "../../parts/units";
-import { words } from "../../words";
-import type { Scope } from "../operations/scope";
+import { overviewWords } from "../../words/overview";
+import type { Scope } from "../../admin/scope";
 import { getSpending } from "./activity";
 
 // Bars that are shown, of those that are the most used.
 const SHOWN = 8;
-const text = words.overview;
+const text = overviewWords;
 
 export function SpendingView({ scope }: { scope: Scope }) {
   const { data, error } = useLoaded((signal) => getSpending(scope, Date.now(), signal), [scope]);

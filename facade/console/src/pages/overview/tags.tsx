@@ -5,7 +5,7 @@ import { Empty } from "../../parts/empty";
 import { Failure } from "../../parts/failure";
 import { amount, number } from "../../parts/limit_states";
 import { useLoaded } from "../../parts/loading";
-import { getUsageByTag } from "../operations/admin";
+import { getUsageByTag } from "../../admin/calls";
 
 const DAYS = 30;
 const DAY_MS = 86_400_000;

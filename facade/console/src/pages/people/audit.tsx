@@ -6,10 +6,11 @@ import { Failure } from "../../parts/failure";
 import { when } from "../../parts/formats";
 import { Pager, usePages } from "../../parts/pager";
 import { money } from "../../parts/units";
-import { words } from "../../words";
+import { peopleWords } from "../../words/people";
+import { requestsWords } from "../../words/requests";
 import { type AuditEntry, listAudit } from "./accounts";
 
-const text = words.people.audit;
+const text = peopleWords.audit;
 const KINDS = ["key", "user", "team", "tag", "end_user", "admin_key", "model_group", "provider", "invitation", "session"] as const;
 
 export function Audit() {
@@ -30,7 +31,7 @@ export function Audit() {
           </select>
         </label>
         <button type="button" class="quiet" onClick={pages.reload}>
-          {words.requests.refresh}
+          {requestsWords.refresh}
         </button>
       </div>
       <Failure error={pages.error} />

@@ -5,11 +5,11 @@ import { Empty } from "../../parts/empty";
 import { Failure } from "../../parts/failure";
 import { useLoaded } from "../../parts/loading";
 import { exact } from "../../parts/units";
-import { words } from "../../words";
-import { getProviders } from "../operations/admin";
+import { providersWords } from "../../words/providers";
+import { getProviders } from "../../admin/calls";
 import { type Model, listModels } from "./stored";
 
-const text = words.providers.models;
+const text = providersWords.models;
 // A longer list is searched.
 const MAX_SHOWN = 200;
 

@@ -1,7 +1,7 @@
 // The outcome of a test of a provider.
 import { Status, type Tone } from "../../parts/status";
 import { duration } from "../../parts/units";
-import { words } from "../../words";
+import { providersWords } from "../../words/providers";
 import type { ProviderTest } from "./stored";
 
 const TONES: Record<ProviderTest["outcome"], Tone> = {
@@ -12,7 +12,7 @@ const TONES: Record<ProviderTest["outcome"], Tone> = {
   not_allowed: "bad",
   failed: "warning",
 };
-const text = words.providers.test;
+const text = providersWords.test;
 
 /** The outcome of a test; screen readers read it when it comes. */
 export function TestResult({ test }: { test: ProviderTest | undefined }) {

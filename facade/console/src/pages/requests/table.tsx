@@ -1,11 +1,11 @@
 // The rows of the log.
 import { Status, type Tone } from "../../parts/status";
 import { count, duration, money } from "../../parts/units";
-import { words } from "../../words";
-import type { Scope } from "../operations/scope";
+import { requestsWords } from "../../words/requests";
+import type { Scope } from "../../admin/scope";
 import type { LoggedRequest } from "./log";
 
-const { columns } = words.requests;
+const { columns } = requestsWords;
 const moment = new Intl.DateTimeFormat(undefined, {
   month: "short",
   day: "numeric",
@@ -37,7 +37,7 @@ export function RequestTable({
 }) {
   const hasUsers = scope === "everyone";
   return (
-    <div class="scroll" tabIndex={0} role="region" aria-label={words.requests.title}>
+    <div class="scroll" tabIndex={0} role="region" aria-label={requestsWords.title}>
       <table class="stacked">
         <thead>
           <tr>
@@ -85,7 +85,7 @@ function notes(request: LoggedRequest): string {
     request.error_code,
     request.model !== null && request.model !== request.requested_model && request.model,
     request.provider,
-    request.attempts > 1 && words.requests.attempts(request.attempts),
+    request.attempts > 1 && requestsWords.attempts(request.attempts),
   ]
     .filter(Boolean)
     .join(" · ");

@@ -1,5 +1,5 @@
 // Which version of a turn is shown: "‹ 2 / 3 ›".
-import { words } from "../../words";
+import { chatWords } from "../../words/chat";
 
 export function VersionSwitch({
   name,
@@ -16,7 +16,7 @@ export function VersionSwitch({
   isBusy: boolean;
   onShow: (number: number) => void;
 }) {
-  const text = words.chat.versions;
+  const text = chatWords.versions;
   return (
     <div class="versions" role="group" aria-label={text.of(name)}>
       <button

@@ -4,7 +4,7 @@ import { memo } from "preact/compat";
 import { CopyButton } from "../../parts/copy";
 import { safeAddress } from "../../parts/links";
 import { Markdown } from "../../parts/markdown";
-import { words } from "../../words";
+import { chatWords } from "../../words/chat";
 import { Attachments } from "./attachments";
 import type { AssistantTurn, Block, Turn, UserTurn } from "./conversation";
 import { FactLine, FaultView } from "./facts";
@@ -61,7 +61,7 @@ function UserView({
       <Attachments list={turn.attachments} />
       <div class="turn-actions">
         <Switch
-          name={words.chat.versions.message}
+          name={chatWords.versions.message}
           versions={versions}
           isBusy={isBusy}
           onVersion={onVersion}
@@ -91,7 +91,7 @@ function AnswerView({
       {!isLive && (
         <div class="turn-actions">
           <Switch
-            name={words.chat.versions.answer}
+            name={chatWords.versions.answer}
             versions={versions}
             isBusy={isBusy}
             onVersion={onVersion}
@@ -180,7 +180,7 @@ function BlockView({
 
 /** Shows an image that came with the answer; others are links, as loading them tells their sites. */
 function ImageView({ address }: { address: string }) {
-  const text = words.chat.images;
+  const text = chatWords.images;
   if (address === "") return <p class="hint">{text.gone}</p>;
   if (!/^data:image\/(png|jpeg|gif|webp);base64,/.test(address)) {
     const href = safeAddress(address);

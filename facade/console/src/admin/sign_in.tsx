@@ -1,9 +1,9 @@
 // Asks for an admin key, where the role of the person opens no administration.
 import { useState } from "preact/hooks";
 
-import { ApiError, toError } from "../../api/client";
-import { Failure } from "../../parts/failure";
-import { session, unlock } from "../../shell/session";
+import { ApiError, toError } from "../api/client";
+import { Failure } from "../parts/failure";
+import { session, unlock } from "../shell/session";
 
 export function AdminSignIn() {
   const [key, setKey] = useState("");

@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import { ConfirmButton } from "../../parts/confirm";
 import { Failure } from "../../parts/failure";
 import { LIMIT_NAMES, type LimitUsage } from "../../parts/limit_states";
-import { resetBudget, topUpBudget } from "./admin";
+import { resetBudget, topUpBudget } from "../../admin/calls";
 
 const isBudget = (one: LimitUsage): boolean => one.name.startsWith("spend_");
 

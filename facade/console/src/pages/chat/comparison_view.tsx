@@ -1,5 +1,5 @@
 // Answers of several models beside one another.
-import { words } from "../../words";
+import { chatWords } from "../../words/chat";
 import { type Column, type Comparison, choose } from "./comparison";
 import { AnswerBody } from "./turn_view";
 
@@ -15,7 +15,7 @@ export function ComparisonView({
   const { columns } = comparison;
   const hasNone = columns.every(({ branch }) => branch === "");
   return (
-    <section class="comparison" aria-label={words.chat.comparison.title}>
+    <section class="comparison" aria-label={chatWords.comparison.title}>
       <div class="columns" style={{ "--count": columns.length }}>
         {columns.map((column) => (
           <Answer key={column.model} column={column} />
@@ -23,7 +23,7 @@ export function ComparisonView({
       </div>
       {!isBusy && hasNone && (
         <button type="button" class="quiet small" onClick={onRepeat}>
-          {words.chat.comparison.repeat}
+          {chatWords.comparison.repeat}
         </button>
       )}
     </section>
@@ -35,15 +35,15 @@ function Answer({ column }: { column: Column }) {
   return (
     <article
       class="turn"
-      aria-label={words.chat.comparison.answer(model)}
+      aria-label={chatWords.comparison.answer(model)}
       aria-busy={turn.state === "streaming"}
     >
       <h2>{model}</h2>
       <AnswerBody turn={turn} />
       {branch !== "" && (
         <button type="button" class="quiet" onClick={() => void choose(column)}>
-          {words.chat.comparison.choose}
-          <span class="visually-hidden"> {words.chat.comparison.of(model)}</span>
+          {chatWords.comparison.choose}
+          <span class="visually-hidden"> {chatWords.comparison.of(model)}</span>
         </button>
       )}
     </article>

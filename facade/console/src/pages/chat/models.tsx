@@ -4,7 +4,7 @@ import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { json } from "../../api/client";
 import { Failure } from "../../parts/failure";
 import { useLoaded } from "../../parts/loading";
-import { words } from "../../words";
+import { chatWords } from "../../words/chat";
 import { MAX_MODELS } from "./comparison";
 import type { DialectName } from "./settings";
 import { change, settings } from "./store";
@@ -48,7 +48,7 @@ export function ModelChoice() {
   }, [data]);
   const { model, others, dialect } = settings.value;
   const chosen = data?.find(({ id }) => id === model);
-  const text = words.chat.comparison;
+  const text = chatWords.comparison;
 
   function setOther(index: number, name: string): void {
     change({ others: others.map((other, place) => (place === index ? name : other)) });

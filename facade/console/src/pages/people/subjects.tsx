@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 
 import { Failure } from "../../parts/failure";
-import { teamId, userId } from "./admin";
+import { teamId, userId } from "../../admin/calls";
 import { LimitsForm } from "./limits";
 
 type Kind = "user" | "team" | "tag" | "end_user" | "end_users";

@@ -6,7 +6,7 @@ import { Failure } from "../../parts/failure";
 import { LimitStates } from "../../parts/limit_states";
 import { useLoaded } from "../../parts/loading";
 import { BudgetActions } from "./budget_actions";
-import { type Limits, getLimits, removeLimits, setLimits } from "./admin";
+import { type Limits, getLimits, removeLimits, setLimits } from "../../admin/calls";
 
 const COUNTS = [
   ["requests_per_minute", "Requests a minute"],

@@ -4,7 +4,7 @@ import { computed, signal } from "@preact/signals";
 import { useState } from "preact/hooks";
 
 import { userId } from "../../shell/session";
-import { words } from "../../words";
+import { chatWords } from "../../words/chat";
 import { DEFAULTS, type Settings } from "./settings";
 import { change, settings } from "./store";
 
@@ -51,7 +51,7 @@ function changedSettings(): Partial<Settings> {
 }
 
 export function PresetChoice() {
-  const text = words.chat.presets;
+  const text = chatWords.presets;
   const [chosen, setChosen] = useState("");
   const [problem, setProblem] = useState("");
   const names = Object.keys(presets.value).sort((one, other) => one.localeCompare(other));

@@ -1,7 +1,7 @@
 // A call of one of the user's tools, and its result, which the user enters.
 import { useState } from "preact/hooks";
 
-import { words } from "../../words";
+import { chatWords } from "../../words/chat";
 import type { ToolCall } from "./conversation";
 
 export function ToolCallView({
@@ -12,7 +12,7 @@ export function ToolCallView({
   onResult?: (callId: string, result: string) => void;
 }) {
   const [result, setResult] = useState("");
-  const text = words.chat.tools;
+  const text = chatWords.tools;
   const hasResult = call.result !== undefined;
   return (
     <section class="tool-call" aria-label={`Call of ${call.name}`}>

@@ -6,7 +6,7 @@ import { currentChat, currentRoot, latestChats, rootOf, titleOf } from "../../ch
 import { Empty } from "../../parts/empty";
 import { Failure } from "../../parts/failure";
 import { useTitle } from "../../parts/title";
-import { words } from "../../words";
+import { chatWords } from "../../words/chat";
 import { type Branch, ownerOf, versionsOf } from "./branches";
 import {
   askedModels,
@@ -63,7 +63,7 @@ export default function Chat() {
   const { edited } = message.value;
   useFocusAfterEdit(edited);
   const chat = latestChats.value?.find((one) => rootOf(one) === currentRoot.value);
-  useTitle(chat === undefined ? words.chat.title : titleOf(chat));
+  useTitle(chat === undefined ? chatWords.title : titleOf(chat));
 
   /** Send a conversation; return whether it was sent. */
   function answer(now: readonly Turn[]): boolean {
@@ -147,8 +147,8 @@ export default function Chat() {
 
   function waitsFor(): string {
     if (edited !== undefined) return "";
-    if (mustChoose()) return words.chat.comparison.hint;
-    return isWaiting(turns.value) ? words.chat.tools.waiting : "";
+    if (mustChoose()) return chatWords.comparison.hint;
+    return isWaiting(turns.value) ? chatWords.tools.waiting : "";
   }
 
   const shownTurns = turns.value.slice(0, comparison?.at);
@@ -166,9 +166,9 @@ export default function Chat() {
   );
 
   return (
-    <div class="playground">
+    <div class="chat-page">
       <div class="page-head">
-        <h1>{words.chat.title}</h1>
+        <h1>{chatWords.title}</h1>
         {turns.value.length > 0 && (
           <button
             type="button"

@@ -1,7 +1,7 @@
 // Administration: providers, usage by tag and limits, by administrators.
-import { ApiError, json } from "../../api/client";
-import type { LimitUsage } from "../../parts/limit_states";
-import { refresh } from "../../shell/session";
+import { ApiError, json } from "../api/client";
+import type { LimitUsage } from "../parts/limit_states";
+import { refresh } from "../shell/session";
 
 export interface ProviderModel {
   id: string;
