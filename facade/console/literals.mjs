@@ -1,80 +1,70 @@
-// Prints the texts for people that stand in components, which belong into src/words: one a line.
+// Fails if texts for people stand in the sources outside of src/words: what components show or say, and
+// sentences anywhere. A part of `make check`.
 import { readFile, readdir } from "node:fs/promises";
-import { join, relative } from "node:path";
+import { join } from "node:path";
 
 import { parse } from "acorn";
 import { transform } from "esbuild";
 
 const SOURCES = join(import.meta.dirname, "src");
-// Properties of elements and components whose texts people read or hear.
-const SPOKEN = /^(aria-(label|description|roledescription|valuetext)|alt|title|placeholder|label|question|name|hint|summary)$/;
-// Properties whose texts are names for the browser.
-const OPERATORS = new Set(["&&", "||", "??"]);
+// Properties whose texts people read or hear.
+const SHOWN = /^(aria-(label|description|roledescription|valuetext)|alt|title|placeholder|label|question|hint)$/;
+// Elements whose content is the same in all languages.
+const VERBATIM = new Set(["code", "kbd"]);
+const OPERATORS = new Set(["&&", "||", "??", "+"]);
 const LETTERS = /\p{L}{2}/u;
+// The files of texts, the examples of the gallery, and the pages whose texts are still in components.
+const EXCEPTED = ["words/", "gallery/", "pages/documents/"];
+const SENTENCE = /^\p{Lu}\p{Ll}+.* \p{Ll}+/u;
 
-const [first = ""] = process.argv.slice(2);
-const excepted = first.split(",").filter(Boolean);
-
-/** Yield the texts that an expression may have as its value. */
+/** Yield the texts that the value of an expression may have. */
 function* textsOf(node) {
-  switch (node?.type) {
-    case "Literal":
-      if (typeof node.value === "string") yield node.value;
-      break;
-    case "TemplateLiteral":
-      yield node.quasis.map(({ value }) => value.cooked).join("…");
-      for (const inner of node.expressions) yield* textsOf(inner);
-      break;
-    case "ConditionalExpression":
-      yield* textsOf(node.consequent);
-      yield* textsOf(node.alternate);
-      break;
-    case "LogicalExpression":
-      if (OPERATORS.has(node.operator)) {
-        yield* textsOf(node.left);
-        yield* textsOf(node.right);
-      }
-      break;
-    case "BinaryExpression":
-      if (node.operator === "+") {
-        yield* textsOf(node.left);
-        yield* textsOf(node.right);
-      }
-      break;
+  if (node?.type === "Literal" && typeof node.value === "string") yield node.value;
+  if (node?.type === "TemplateLiteral") {
+    yield node.quasis.map(({ value }) => value.cooked).join("…");
+    for (const inner of node.expressions) yield* textsOf(inner);
+  }
+  if (node?.type === "ConditionalExpression") {
+    yield* textsOf(node.consequent);
+    yield* textsOf(node.alternate);
+  }
+  if (OPERATORS.has(node?.operator)) {
+    yield* textsOf(node.left);
+    yield* textsOf(node.right);
   }
 }
 
-/** Yield the texts that elements show, anywhere in a tree. */
-function* shownIn(node) {
-  if (Array.isArray(node)) {
-    for (const inner of node) yield* shownIn(inner);
-    return;
+/** Yield what an element shows: its texts, and those of its properties. */
+function* shownBy(element) {
+  const [kind, properties, ...children] = element.arguments;
+  if (!VERBATIM.has(kind.value)) for (const child of children) yield* textsOf(child);
+  for (const { key, value } of properties?.properties ?? []) {
+    if (SHOWN.test(key?.value ?? key?.name ?? "")) yield* textsOf(value);
   }
-  if (typeof node?.type !== "string") return;
-  if (node.type === "CallExpression" && node.callee.name === "element") {
-    const [, properties, ...children] = node.arguments;
-    for (const child of children) yield* textsOf(child);
-    for (const property of properties?.properties ?? []) {
-      const name = property.key?.value ?? property.key?.name ?? "";
-      if (SPOKEN.test(name)) yield* textsOf(property.value);
-    }
+}
+
+/** Yield the texts for people in a tree. */
+function* textsIn(node) {
+  if (node?.type === "CallExpression" && node.callee.name === "element") {
+    for (const text of shownBy(node)) if (LETTERS.test(text)) yield text;
   }
+  for (const text of textsOf(node)) if (SENTENCE.test(text)) yield text;
   for (const inner of Object.values(node)) {
-    if (inner !== null && typeof inner === "object") yield* shownIn(inner);
+    if (inner !== null && typeof inner === "object") yield* textsIn(inner);
   }
 }
 
 for (const path of (await readdir(SOURCES, { recursive: true })).sort()) {
-  if (!path.endsWith(".tsx") || excepted.some((folder) => path.startsWith(folder))) continue;
-  const source = await readFile(join(SOURCES, path), "utf8");
-  const { code } = await transform(source, {
-    loader: "tsx",
+  if (!/\.tsx?$/.test(path) || EXCEPTED.some((folder) => path.startsWith(folder))) continue;
+  const { code } = await transform(await readFile(join(SOURCES, path), "utf8"), {
+    loader: path.endsWith("x") ? "tsx" : "ts",
     jsx: "transform",
     jsxFactory: "element",
     jsxFragment: "null",
-    target: "es2022",
   });
-  for (const text of shownIn(parse(code, { ecmaVersion: 2022, sourceType: "module" }))) {
-    if (LETTERS.test(text)) console.log(`${relative(".", path)}: ${text.trim().replace(/\s+/g, " ")}`);
+  const texts = textsIn(parse(code, { ecmaVersion: "latest", sourceType: "module" }));
+  for (const text of new Set(texts)) {
+    console.error(`facade/console/src/${path}: move this text into src/words: ${text.trim()}`);
+    process.exitCode = 1;
   }
 }

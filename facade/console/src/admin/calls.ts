@@ -2,6 +2,9 @@
 import { ApiError, json } from "../api/client";
 import type { LimitUsage } from "../parts/limit_states";
 import { refresh } from "../shell/session";
+import { shellWords } from "../words/shell";
+
+const { noSubject } = shellWords.admin;
 
 export interface ProviderModel {
   id: string;
@@ -134,10 +137,10 @@ export function teamId(name: string): Promise<string> {
   return idOf("teams", name, "team");
 }
 
-async function idOf(list: string, name: string, kind: string): Promise<string> {
+async function idOf(list: string, name: string, kind: keyof typeof noSubject): Promise<string> {
   const query = new URLSearchParams({ name });
   const { data } = await call<List<{ id: string }>>(`/admin/v1/${list}?${query}`);
   const [one] = data;
-  if (one === undefined) throw new Error(`There is no ${kind} with the name ${name}.`);
+  if (one === undefined) throw new Error(noSubject[kind](name));
   return one.id;
 }

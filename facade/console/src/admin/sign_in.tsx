@@ -4,12 +4,16 @@ import { useState } from "preact/hooks";
 import { ApiError, toError } from "../api/client";
 import { Failure } from "../parts/failure";
 import { session, unlock } from "../shell/session";
+import { words } from "../words/common";
+import { shellWords } from "../words/shell";
+
+const text = shellWords.admin;
 
 export function AdminSignIn() {
   const [key, setKey] = useState("");
   const [failure, setFailure] = useState<ApiError>();
   if (session.value?.may_unlock === false) {
-    return <p>Your role does not permit operations. An administrator of the single sign-on decides it.</p>;
+    return <p>{text.notYours}</p>;
   }
 
   async function submit(event: Event): Promise<void> {
@@ -21,7 +25,7 @@ export function AdminSignIn() {
         setFailure(toError(response.status, response.headers, await response.text()));
       }
     } catch {
-      setFailure(new ApiError("The gateway does not answer. Is it running?", 0));
+      setFailure(new ApiError(words.noAnswer, 0));
     }
   }
 
@@ -29,7 +33,7 @@ export function AdminSignIn() {
     <div class="sign-in">
       <form onSubmit={submit}>
         <label>
-          Admin key
+          {text.key}
           <input
             type="password"
             autocomplete="off"
@@ -39,12 +43,12 @@ export function AdminSignIn() {
             onInput={(event) => setKey(event.currentTarget.value)}
           />
         </label>
-        <button>Show operations</button>
+        <button>{text.submit}</button>
       </form>
       <Failure error={failure} />
       <p class="hint">
-        <code>gateway admin-key create --name NAME</code> makes one. It opens operations in all tabs
-        until the sign-in ends.
+        <code>gateway admin-key create --name NAME</code>
+        {text.hint}
       </p>
     </div>
   );

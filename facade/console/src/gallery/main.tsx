@@ -14,7 +14,7 @@ import { Segments } from "../parts/segments";
 import { Status } from "../parts/status";
 import { Tiles } from "../parts/tiles";
 import { UploadList } from "../parts/uploads";
-import { count, duration, money } from "../parts/units";
+import { count, duration, money } from "../parts/formats";
 import { RequestTable } from "../pages/requests/table";
 import { Timeline } from "../pages/requests/timeline";
 import { ComparisonView } from "../pages/chat/comparison_view";

@@ -1,8 +1,26 @@
 // English texts that several pages share.
-import { exact } from "../parts/units";
+import { exact } from "../parts/formats";
 
 export const words = {
+  console: "Gateway console",
   copy: "Copy",
+  copied: "Copied",
+  save: "Save",
+  cancel: "Cancel",
+  close: "Close",
+  keep: "Keep",
+  refresh: "Refresh",
+  table: "Table",
+  task: { done: "done", open: "to do" },
+  noAnswer: "The gateway does not answer. Is it running?",
+  failedWith: (status: number) => `The gateway answered with status ${status}.`,
+  requestId: "Request",
+  uploads: {
+    title: "Uploads",
+    of: (name: string) => `Upload of ${name}`,
+    dismiss: "Dismiss",
+    brokeOff: "The connection broke off before the file was stored.",
+  },
   code: { it: "the code" },
   loading: "Loading…",
   roles: { viewer: "Viewer", user: "User", team_admin: "Team administrator", admin: "Administrator" },
@@ -21,6 +39,20 @@ export const words = {
   scope: { label: "Whose", choices: { mine: "Mine", everyone: "Everyone’s" } },
   pager: { back: "Newer", forward: "Older", page: (number: number) => `Page ${exact(number)}` },
   limits: {
+    title: "Limits",
+    names: {
+      requests_per_minute: "Requests a minute",
+      tokens_per_minute: "Tokens a minute",
+      concurrent_requests: "Requests at once",
+      spend_per_day: "Dollars a day",
+      spend_per_week: "Dollars a week",
+      spend_per_month: "Dollars a month",
+      spend_per_period: "Dollars a period",
+    },
+    kinds: { key: "key", user: "user", team: "team", tag: "tag", end_user: "end user" },
+    columns: ["Limit", "Of", "Used", "Reserved", "Left", "Since", "Starts again", "Forecast"],
+    usedUp: (at: string) => `used up ${at}`,
+    reached: (part: string) => `${part} reached`,
     of: "of",
     left: (amount: string) => `${amount} left`,
     forecast: (amount: string) => `about ${amount} at the end, at this pace`,

@@ -1,5 +1,5 @@
 // English texts of the page of files.
-import { exact } from "../parts/units";
+import { exact } from "../parts/formats";
 import { plural } from "./plural";
 
 const OFFICE = "application/vnd.openxmlformats-officedocument";

@@ -1,5 +1,5 @@
 // English texts of the page of memory.
-import { exact, hundredths } from "../parts/units";
+import { exact, hundredths } from "../parts/formats";
 import { plural } from "./plural";
 
 const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
@@ -50,7 +50,6 @@ export const memoryWords = {
   none: "Nothing is remembered yet",
   noneHint:
     "Name a memory in the parameters of a chat, or send requests with a memory_id from your program: the gateway keeps the conversation under it.",
-  toChat: "Go to the chat",
   more: "More conversations",
   turnsUsed: (turns: number, at: string) => `${plural(turns, "turn", "turns")} · used ${at}`,
   turnsSince: (turns: number, at: string) => `${plural(turns, "turn", "turns")} since ${at}`,

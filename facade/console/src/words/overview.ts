@@ -1,4 +1,5 @@
 // English texts of the overview.
+import { exact } from "../parts/formats";
 import { plural } from "./plural";
 
 export const overviewWords = {
@@ -36,5 +37,17 @@ export const overviewWords = {
     tokens: "Tokens",
     cached: "Input tokens from a cache",
     cost: "Spend",
+  },
+  tags: {
+    title: "Usage by tag",
+    key: "Key of the tag",
+    example: "project",
+    show: "Show",
+    none: "No requests with this tag",
+    noneHint: (days: number) => [
+      `None of the last ${exact(days)} days. The setting `,
+      " has the keys that are counted.",
+    ],
+    columns: ["Requests", "Input tokens", "Output tokens", "Cost"],
   },
 } as const;

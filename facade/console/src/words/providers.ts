@@ -1,5 +1,5 @@
 // English texts of the page of providers and models.
-import { exact } from "../parts/units";
+import { exact } from "../parts/formats";
 import { plural } from "./plural";
 
 export const providersWords = {
@@ -10,9 +10,7 @@ export const providersWords = {
   none: "There are no providers yet",
   noneHint: "Add one above.",
   window: (seconds: number, workers: number) =>
-    `Attempts of the last ${Math.round(seconds / 60)} minutes, over ${
-      workers === 1 ? "one worker" : `${workers} workers`
-    }.`,
+    `Attempts of the last ${exact(seconds / 60)} minutes, over ${plural(workers, "worker", "workers")}.`,
   states: { healthy: "healthy", degraded: "degraded", down: "down" },
   stored: { hidden: "not used", locked: "locked" },
   storedHint: {
@@ -58,6 +56,7 @@ export const providersWords = {
       failed: "The server answers with an error",
     },
     models: (count: number) => plural(count, "model", "models"),
+    status: (status: number) => `HTTP ${status}`,
   },
   add: {
     title: "Add a provider",
@@ -67,6 +66,7 @@ export const providersWords = {
     kind: "API",
     kinds: { openai: "OpenAI’s", anthropic: "Anthropic’s", gemini: "Gemini’s" },
     address: "Address",
+    addressExample: "https://llm.example.com/v1",
     key: "Key",
     optionalKey: "Key (optional)",
     test: "Test",

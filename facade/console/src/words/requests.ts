@@ -6,7 +6,6 @@ export const requestsWords = {
   one: "Request",
   pages: "Pages of requests",
   tail: "Follow new requests",
-  refresh: "Refresh",
   none: "No requests yet",
   noneHint: [
     "Send one in the",
@@ -43,6 +42,7 @@ export const requestsWords = {
     key_id: "Key id",
     request_id: "Request id",
     tag: "Tag",
+    tagExample: "project=alpha",
     end_user: "End user",
     min_cost: "Cost from ($)",
     max_cost: "Cost to ($)",

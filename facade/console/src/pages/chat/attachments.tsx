@@ -1,6 +1,9 @@
 // Files that go with a message.
+import { chatWords } from "../../words/chat";
 import { type Attachment, isImage } from "./conversation";
 import { previewOf } from "./previews";
+
+const text = chatWords.composer;
 
 export function Attachments({
   list,
@@ -11,7 +14,7 @@ export function Attachments({
 }) {
   if (list.length === 0) return null;
   return (
-    <ul class="attachments" aria-label="Attachments">
+    <ul class="attachments" aria-label={text.attachments}>
       {list.map((attachment) => {
         const preview = isImage(attachment) ? previewOf(attachment.fileId) : undefined;
         return (
@@ -20,7 +23,8 @@ export function Attachments({
             <span class="name">{attachment.name}</span>
             {onRemove && (
               <button type="button" class="quiet" onClick={() => onRemove(attachment)}>
-                Remove<span class="visually-hidden"> {attachment.name}</span>
+                {text.removeAttachment}
+                <span class="visually-hidden"> {attachment.name}</span>
               </button>
             )}
           </li>

@@ -43,11 +43,11 @@ function body(settings: Settings, turns: readonly Turn[]): Record<string, unknow
     messages.push(...(turn.role === "user" ? [userMessage(turn)] : answerMessages(turn)));
   }
   const fields: Record<string, unknown> = { model: settings.model, messages };
-  const temperature = numberOf(settings.temperature, "Temperature");
+  const temperature = numberOf(settings, "temperature");
   if (temperature !== undefined) fields["temperature"] = temperature;
-  const topP = numberOf(settings.topP, "Top p");
+  const topP = numberOf(settings, "topP");
   if (topP !== undefined) fields["top_p"] = topP;
-  const maxTokens = numberOf(settings.maxTokens, "Max output tokens");
+  const maxTokens = numberOf(settings, "maxTokens");
   if (maxTokens !== undefined) fields["max_tokens"] = maxTokens;
   const stop = linesOf(settings.stop);
   if (stop.length > 0) fields["stop"] = stop;

@@ -2,12 +2,15 @@
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 
 import { DropArea, FileButton, UploadList, useUploads } from "../../parts/uploads";
+import { chatWords } from "../../words/chat";
 import { Attachments } from "./attachments";
 import type { UserTurn } from "./conversation";
 import { CopyCode } from "./copy_code";
 import { keepPreview } from "./previews";
 import { isRunning, stop } from "./run";
 import { EMPTY, leaveEdit, message, setMessage, turnsBefore } from "./store";
+
+const texts = chatWords.composer;
 
 export function Composer({
   waitsFor,
@@ -68,12 +71,12 @@ export function Composer({
       >
         <label>
           <span class={isEditing ? "hint" : "visually-hidden"}>
-            {isEditing ? "Message, edited" : "Message"}
+            {isEditing ? texts.edited : texts.message}
           </span>
           <textarea
             ref={field}
             rows={1}
-            placeholder="Write a message"
+            placeholder={texts.hint}
             value={text}
             onInput={(event) => setMessage({ ...message.value, text: event.currentTarget.value })}
             onPaste={(event) => {
@@ -92,22 +95,22 @@ export function Composer({
         />
         <UploadList uploads={uploads} />
         <div class="actions">
-          <FileButton label="Attach files" onFiles={uploads.add} />
+          <FileButton label={texts.attach} onFiles={uploads.add} />
           <CopyCode turns={() => (isEmpty ? turnsBefore() : [...turnsBefore(), written])} />
           {isEditing && (
             <button type="button" class="quiet" onClick={leaveEdit}>
-              Cancel the edit
+              {texts.cancelEdit}
             </button>
           )}
           <span class={waitsFor !== "" ? "hint keys-hint waiting" : "hint keys-hint"}>
-            {waitsFor || "Enter sends, Shift+Enter begins a line"}
+            {waitsFor || texts.keys}
           </span>
           {isRunning.value ? (
             <button type="button" class="danger" onClick={stop}>
-              Stop
+              {texts.stop}
             </button>
           ) : (
-            <button disabled={mayNotSend}>Send</button>
+            <button disabled={mayNotSend}>{texts.send}</button>
           )}
         </div>
       </form>

@@ -2,9 +2,13 @@
 import { useRef, useState } from "preact/hooks";
 
 import { Failure } from "../../parts/failure";
+import { chatWords } from "../../words/chat";
+import { words } from "../../words/common";
 import { type Language, program } from "./code";
 import type { Turn } from "./conversation";
 import { settings } from "./store";
+
+const text = chatWords.code;
 
 const LANGUAGES: readonly Language[] = ["curl", "Python", "TypeScript"];
 
@@ -35,9 +39,9 @@ export function CopyCode({ turns }: { turns: () => readonly Turn[] }) {
           dialog.current?.showModal();
         }}
       >
-        Copy as code
+        {text.act}
       </button>
-      <dialog ref={dialog} class="code-dialog" aria-label="This request as a program">
+      <dialog ref={dialog} class="code-dialog" aria-label={text.title}>
         <div class="actions">
           {LANGUAGES.map((name) => (
             <button
@@ -57,7 +61,8 @@ export function CopyCode({ turns }: { turns: () => readonly Turn[] }) {
           <pre tabIndex={0}>{shown.text}</pre>
         )}
         <p class="hint">
-          The key is in the variable <code>GATEWAY_KEY</code>.
+          {text.key}
+          <code>GATEWAY_KEY</code>.
         </p>
         <div class="actions">
           {"text" in shown && "clipboard" in navigator && (
@@ -67,11 +72,11 @@ export function CopyCode({ turns }: { turns: () => readonly Turn[] }) {
                 void navigator.clipboard.writeText(shown.text).then(() => setCopied(true))
               }
             >
-              {isCopied ? "Copied" : "Copy"}
+              {isCopied ? words.copied : words.copy}
             </button>
           )}
           <button type="button" class="quiet" onClick={() => dialog.current?.close()}>
-            Close
+            {words.close}
           </button>
         </div>
       </dialog>

@@ -1,7 +1,11 @@
 // How an answer came about: who gave it, how fast, and what was tried.
 import { ApiError } from "../../api/client";
 import { Failure } from "../../parts/failure";
+import { duration, money } from "../../parts/formats";
+import { chatWords } from "../../words/chat";
 import type { Attempt, Facts, Fault } from "./conversation";
+
+const text = chatWords.facts;
 
 export function FactLine({ facts }: { facts: Facts }) {
   const parts = [...route(facts), ...timings(facts), ...costs(facts)];
@@ -9,7 +13,7 @@ export function FactLine({ facts }: { facts: Facts }) {
   return (
     <>
       <Attempts attempts={facts.failed ?? []} />
-      <ul class="facts" aria-label="How the answer came about">
+      <ul class="facts" aria-label={text.title}>
         {parts.map((part) => (
           <li key={part}>{part}</li>
         ))}
@@ -20,44 +24,33 @@ export function FactLine({ facts }: { facts: Facts }) {
 
 function route(facts: Facts): string[] {
   const parts: string[] = [];
-  if (facts.model) parts.push(facts.provider ? `${facts.model} at ${facts.provider}` : facts.model);
-  if ((facts.attempts ?? 0) > 1) {
-    parts.push(`${facts.attempts} attempts${facts.step ? `, step ${facts.step}` : ""}`);
-  }
-  if (facts.dropped) parts.push(`without ${facts.dropped}`);
-  if (facts.adapted) parts.push(`converted ${facts.adapted}`);
+  if (facts.model) parts.push(facts.provider ? text.route(facts.model, facts.provider) : facts.model);
+  const { attempts = 0, step = "" } = facts;
+  if (attempts > 1) parts.push(text.tries(attempts, step));
+  if (facts.dropped) parts.push(text.dropped(facts.dropped));
+  if (facts.adapted) parts.push(text.adapted(facts.adapted));
   return parts;
 }
 
 function timings({ firstMs, totalMs, outputTokens }: Facts): string[] {
   const parts: string[] = [];
-  if (firstMs !== undefined) parts.push(`first token ${seconds(firstMs)}`);
+  if (firstMs !== undefined) parts.push(text.first(duration(firstMs)));
   if (firstMs !== undefined && totalMs !== undefined && outputTokens) {
     const streamedS = (totalMs - firstMs) / 1000;
     // Of an answer that came at once there is no speed.
-    if (streamedS > 0.05) parts.push(`${(outputTokens / streamedS).toFixed(0)} tokens/s`);
+    if (streamedS > 0.05) parts.push(text.speed(outputTokens / streamedS));
   }
-  if (totalMs !== undefined) parts.push(`total ${seconds(totalMs)}`);
+  if (totalMs !== undefined) parts.push(text.total(duration(totalMs)));
   return parts;
 }
-
-const dollars = new Intl.NumberFormat(undefined, {
-  style: "currency",
-  currency: "USD",
-  maximumSignificantDigits: 3,
-});
 
 function costs({ inputTokens, outputTokens, cost }: Facts): string[] {
   const parts: string[] = [];
   if (inputTokens !== undefined || outputTokens !== undefined) {
-    parts.push(`${inputTokens ?? 0} tokens in, ${outputTokens ?? 0} out`);
+    parts.push(text.tokens(inputTokens ?? 0, outputTokens ?? 0));
   }
-  if (cost !== undefined) parts.push(dollars.format(cost));
+  if (cost !== undefined) parts.push(money(cost));
   return parts;
-}
-
-function seconds(ms: number): string {
-  return ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`;
 }
 
 export function FaultView({ fault }: { fault: Fault }) {
@@ -76,7 +69,7 @@ function Attempts({ attempts }: { attempts: readonly Attempt[] }) {
   const total = Math.max(1, attempts.reduce((sum, { ms = 0 }) => sum + ms, 0));
   let before = 0;
   return (
-    <ol class="attempts" aria-label="Failed attempts">
+    <ol class="attempts" aria-label={text.attempts}>
       {attempts.map(({ step, model, status, reason, ms = 0 }, index) => {
         const left = (100 * before) / total;
         before += ms;
@@ -86,9 +79,9 @@ function Attempts({ attempts }: { attempts: readonly Attempt[] }) {
               {model} <span class="hint">{step}</span>
             </span>
             <span>
-              {status ?? "no answer"} <code>{reason}</code>
+              {status ?? text.noAnswer} <code>{reason}</code>
             </span>
-            <span class="hint">{seconds(ms)}</span>
+            <span class="hint">{duration(ms)}</span>
             <span class="track" aria-hidden="true">
               <span style={{ marginLeft: `${left}%`, width: `${(100 * ms) / total}%` }} />
             </span>

@@ -39,18 +39,18 @@ export const messages: Dialect = {
 };
 
 function body(settings: Settings, turns: readonly Turn[]): Record<string, unknown> {
-  const budget = numberOf(settings.thinkingBudget, "Tokens to think");
+  const budget = numberOf(settings, "thinkingBudget");
   const fields: Record<string, unknown> = {
     model: settings.model,
-    max_tokens: numberOf(settings.maxTokens, "Max output tokens") ?? MAX_TOKENS + (budget ?? 0),
+    max_tokens: numberOf(settings, "maxTokens") ?? MAX_TOKENS + (budget ?? 0),
     messages: sendable(turns).flatMap((turn) =>
       turn.role === "user" ? [userMessage(turn)] : answerMessages(turn),
     ),
   };
   if (settings.system) fields["system"] = settings.system;
-  const temperature = numberOf(settings.temperature, "Temperature");
+  const temperature = numberOf(settings, "temperature");
   if (temperature !== undefined) fields["temperature"] = temperature;
-  const topP = numberOf(settings.topP, "Top p");
+  const topP = numberOf(settings, "topP");
   if (topP !== undefined) fields["top_p"] = topP;
   const stop = linesOf(settings.stop);
   if (stop.length > 0) fields["stop_sequences"] = stop;

@@ -3,11 +3,14 @@ import { useEffect, useId, useRef, useState } from "preact/hooks";
 
 import { json } from "../../api/client";
 import { Failure } from "../../parts/failure";
+import { price } from "../../parts/formats";
 import { useLoaded } from "../../parts/loading";
 import { chatWords } from "../../words/chat";
 import { MAX_MODELS } from "./comparison";
 import type { DialectName } from "./settings";
 import { change, settings } from "./store";
+
+const texts = chatWords.models;
 
 interface Model {
   id: string;
@@ -57,21 +60,23 @@ export function ModelChoice() {
   return (
     <div class="model-choice">
       <ModelField
-        label="Model"
+        label={texts.label}
         model={model}
         models={data ?? []}
         onChange={(name) => change({ model: name })}
         onTouch={() => (isTouched.current = true)}
       />
       <label>
-        API
+        {texts.api}
         <select
           value={dialect}
           onChange={(event) => change({ dialect: event.currentTarget.value as DialectName })}
         >
-          <option value="chat">Chat completions</option>
-          <option value="messages">Messages</option>
-          <option value="responses">Responses</option>
+          {Object.entries(texts.apis).map(([name, label]) => (
+            <option key={name} value={name}>
+              {label}
+            </option>
+          ))}
         </select>
       </label>
       {others.map((other, index) => (
@@ -185,7 +190,7 @@ function ModelField({
           onKeyDown={onKeyDown}
         />
       </label>
-      <ul ref={list} id={listId} role="listbox" aria-label="Models" hidden={shown.length === 0}>
+      <ul ref={list} id={listId} role="listbox" aria-label={texts.list} hidden={shown.length === 0}>
         {shown.map((one, index) => (
           <li
             key={one.id}
@@ -207,25 +212,24 @@ function ModelField({
 
 /** Return the models whose names, providers or capabilities have all words of a query. */
 function matching(models: readonly Model[], query: string): readonly Model[] {
-  const words = query.toLowerCase().split(/\s+/);
+  const parts = query.toLowerCase().split(/\s+/);
   return models.filter((model) => {
-    const text = `${model.id} ${described(model)}`.toLowerCase();
-    return words.every((word) => text.includes(word));
+    const searched = `${model.id} ${described(model)}`.toLowerCase();
+    return parts.every((part) => searched.includes(part));
   });
 }
 
 function described(model: Model): string {
-  const parts = [`of ${model.owned_by}`, `reads ${model.capabilities.inputs.join(", ")}`];
-  if (model.max_input_tokens) parts.push(`${model.max_input_tokens.toLocaleString()} tokens`);
-  if (model.capabilities.tools) parts.push("calls tools");
-  if (model.capabilities.thinking) parts.push("thinks");
-  if (model.pricing) {
-    parts.push(`$${model.pricing.input} in, $${model.pricing.output} out per million tokens`);
-  }
+  const { capabilities, max_input_tokens: context, pricing } = model;
+  const parts = [texts.of(model.owned_by), texts.reads(capabilities.inputs)];
+  if (context) parts.push(texts.context(context));
+  if (capabilities.tools) parts.push(texts.tools);
+  if (capabilities.thinking) parts.push(texts.thinks);
+  if (pricing) parts.push(texts.price(price(pricing.input), price(pricing.output)));
   return parts.join(" · ");
 }
 
 function advice(models: readonly Model[], model: string): string {
-  if (models.length === 0) return "No provider has listed a model: `gateway providers` says why.";
-  return model === "" ? `One of ${models.length} models.` : "Not in the list; it may still answer.";
+  if (models.length === 0) return texts.none;
+  return model === "" ? texts.count(models.length) : texts.unlisted;
 }

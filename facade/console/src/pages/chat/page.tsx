@@ -1,4 +1,4 @@
-// The playground: a conversation with any model.
+// The chat: a conversation with any model.
 import { useLocation } from "preact-iso";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
@@ -69,7 +69,7 @@ export default function Chat() {
   function answer(now: readonly Turn[]): boolean {
     setProblem(undefined);
     if (settings.value.model === "") {
-      setProblem(new SettingError("Choose a model first."));
+      setProblem(new SettingError(chatWords.chooseModel));
       return false;
     }
     const models = askedModels();
@@ -176,7 +176,7 @@ export default function Chat() {
             disabled={isRunning.value}
             onClick={() => void startNew()}
           >
-            New conversation
+            {chatWords.newConversation}
           </button>
         )}
       </div>
@@ -184,16 +184,16 @@ export default function Chat() {
         <ModelChoice />
         <SettingsForm />
       </div>
-      <section class="conversation" aria-label="Conversation">
+      <section class="conversation" aria-label={chatWords.conversation}>
         {turns.value.length === 0 && (
-          <Empty title={opening.isLoading ? "Opening…" : "Nothing has been said yet"}>
+          <Empty title={opening.isLoading ? chatWords.opening : chatWords.nothing}>
             {cleared === undefined ? (
-              <p>Choose a model and write a message.</p>
+              <p>{chatWords.start}</p>
             ) : (
               <p>
-                A new conversation.{" "}
+                {chatWords.fresh}{" "}
                 <button type="button" class="quiet small" onClick={undo}>
-                  Undo
+                  {chatWords.undo}
                 </button>
               </p>
             )}
@@ -227,21 +227,21 @@ export default function Chat() {
         )}
       </section>
       {opening.isLoading && isRunning.value && (
-        <p class="hint">The chat opens when this answer is complete.</p>
+        <p class="hint">{chatWords.opensLater}</p>
       )}
       <p class="visually-hidden" role="status">
-        {isRunning.value ? "The model answers." : turns.value.length > 0 ? "The answer is complete." : ""}
+        {isRunning.value ? chatWords.answering : turns.value.length > 0 && chatWords.answered}
       </p>
       <div class="composer-place">
         <Failure error={problem ?? opening.error} />
         {saveProblem.value !== undefined && (
           <p class="hint" role="status">
-            This chat is not stored: {String((saveProblem.value as Error).message)}
+            {chatWords.notStored(String((saveProblem.value as Error).message))}
           </p>
         )}
         {isApart.value && (
           <p class="hint" role="status">
-            Another tab went on with this chat, so this one is kept as a chat of its own.
+            {chatWords.apart}
           </p>
         )}
         {!isInPlace && composer}

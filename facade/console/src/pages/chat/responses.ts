@@ -35,11 +35,11 @@ function body(settings: Settings, turns: readonly Turn[]): Record<string, unknow
     input: sendable(turns).flatMap(toItems),
   };
   if (settings.system) fields["instructions"] = settings.system;
-  const temperature = numberOf(settings.temperature, "Temperature");
+  const temperature = numberOf(settings, "temperature");
   if (temperature !== undefined) fields["temperature"] = temperature;
-  const topP = numberOf(settings.topP, "Top p");
+  const topP = numberOf(settings, "topP");
   if (topP !== undefined) fields["top_p"] = topP;
-  const maxTokens = numberOf(settings.maxTokens, "Max output tokens");
+  const maxTokens = numberOf(settings, "maxTokens");
   if (maxTokens !== undefined) fields["max_output_tokens"] = maxTokens;
   if (settings.effort) fields["reasoning"] = { effort: settings.effort };
   if (settings.isJson) fields["text"] = { format: { type: "json_object" } };

@@ -4,6 +4,7 @@ import { effect, signal } from "@preact/signals";
 import { ApiError, send, toError } from "../../api/client";
 import { events } from "../../api/events";
 import { onForget, userId } from "../../shell/session";
+import { chatWords } from "../../words/chat";
 import { costOf } from "./cost";
 import type { AssistantTurn, Attempt, Facts, Fault, Turn } from "./conversation";
 import type { Dialect } from "./dialect";
@@ -267,7 +268,7 @@ function toFault(error: unknown): Fault {
   const known =
     error instanceof ApiError
       ? error
-      : new ApiError("The answer broke off: the connection to the gateway ended.", 0);
+      : new ApiError(chatWords.brokeOff, 0);
   const { message, status, code, param, requestId } = known;
   return { message, status, code, param, requestId, attempts: [...known.attempts] as Attempt[] };
 }

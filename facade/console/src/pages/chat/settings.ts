@@ -1,4 +1,7 @@
 // What a request asks for beside its conversation, and its translation to fields of a body.
+import { chatWords } from "../../words/chat";
+
+const texts = chatWords.settings;
 
 export type DialectName = "chat" | "messages" | "responses";
 
@@ -65,11 +68,13 @@ export interface Tool {
 /** A setting that cannot be sent; the text names it. */
 export class SettingError extends Error {}
 
+type NumberName = "temperature" | "topP" | "maxTokens" | "thinkingBudget";
+
 /** Return a number that was typed, or undefined for none. */
-export function numberOf(text: string, name: string): number | undefined {
-  if (text.trim() === "") return undefined;
-  const value = Number(text);
-  if (!Number.isFinite(value)) throw new SettingError(`${name}: takes a number`);
+export function numberOf(settings: Settings, name: NumberName): number | undefined {
+  if (settings[name].trim() === "") return undefined;
+  const value = Number(settings[name]);
+  if (!Number.isFinite(value)) throw new SettingError(texts.notNumber(texts[name]));
   return value;
 }
 
@@ -81,14 +86,14 @@ export function linesOf(text: string): string[] {
 /** Return the tools that were written in any of the usual forms. */
 export function toolsOf(text: string): Tool[] {
   if (text.trim() === "") return [];
-  const given = parsed(text, "Tools");
-  if (!Array.isArray(given)) throw new SettingError("Tools: take a JSON array");
+  const given = parsed(text, texts.tools);
+  if (!Array.isArray(given)) throw new SettingError(texts.notArray(texts.tools));
   return given.map((item: unknown, index) => {
     const outer = isObject(item) ? item : {};
     const tool = isObject(outer["function"]) ? outer["function"] : outer;
     const { name, description, parameters, input_schema } = tool;
     if (typeof name !== "string" || name === "") {
-      throw new SettingError(`Tools: number ${index + 1} has no name`);
+      throw new SettingError(texts.noName(texts.tools, index + 1));
     }
     return {
       name,
@@ -111,8 +116,8 @@ export function extensionsOf(settings: Settings): Record<string, unknown> {
   }
   if (settings.memoryId) fields["memory_id"] = settings.memoryId;
   if (settings.further.trim() !== "") {
-    const further = parsed(settings.further, "Further fields");
-    if (!isObject(further)) throw new SettingError("Further fields: take a JSON object");
+    const further = parsed(settings.further, texts.further);
+    if (!isObject(further)) throw new SettingError(texts.notObject(texts.further));
     Object.assign(fields, further);
   }
   return fields;

@@ -1,9 +1,12 @@
 // What a request asks for beside its conversation.
 import type { ComponentChildren } from "preact";
 
+import { chatWords } from "../../words/chat";
 import { PresetChoice } from "./presets";
 import type { Settings } from "./settings";
 import { change, settings } from "./store";
+
+const text = chatWords.settings;
 
 type Texts = {
   [Name in keyof Settings]: Settings[Name] extends string ? Name : never;
@@ -14,34 +17,34 @@ export function SettingsForm() {
   const hasChain = ["enabled", "strict"].includes(settings.value.fallback);
   return (
     <details class="settings">
-      <summary>Parameters</summary>
+      <summary>{text.title}</summary>
       <div class="fields">
         <PresetChoice />
-        <Text name="system" label="System prompt" rows={3} isWide />
-        <Value name="temperature" label="Temperature" />
-        <Value name="topP" label="Top p" />
-        <Value name="maxTokens" label="Max output tokens" />
+        <Text name="system" label={text.system} rows={3} isWide />
+        <Value name="temperature" label={text.temperature} />
+        <Value name="topP" label={text.topP} />
+        <Value name="maxTokens" label={text.maxTokens} />
         {isOfOpenAi ? (
           <Choice
             name="effort"
-            label="Reasoning effort"
-            values={["minimal", "low", "medium", "high"]}
+            label={text.effort}
+            values={text.efforts}
           />
         ) : (
-          <Value name="thinkingBudget" label="Tokens to think" />
+          <Value name="thinkingBudget" label={text.thinkingBudget} />
         )}
-        <Text name="stop" label="Stop strings, one a line" rows={2} />
+        <Text name="stop" label={text.stop} rows={2} />
         <Choice
           name="fallback"
-          label="Fallback"
-          values={["auto", "enabled", "strict", "disabled"]}
+          label={text.fallback}
+          values={text.fallbacks}
         />
-        {hasChain && <Text name="steps" label="Models of the chain, one a line" rows={2} />}
+        {hasChain && <Text name="steps" label={text.steps} rows={2} />}
         <label>
-          Memory
+          {text.memory}
           <input
             value={settings.value.memoryId}
-            placeholder="none"
+            placeholder={text.noMemory}
             onInput={(event) => change({ memoryId: event.currentTarget.value })}
           />
         </label>
@@ -50,34 +53,34 @@ export function SettingsForm() {
             isOn={settings.value.isJson}
             onChange={(isJson) => change({ isJson })}
           >
-            Answer in JSON
+            {text.json}
           </Switch>
         ) : (
           <Switch
             isOn={settings.value.hasBuiltInTools}
             onChange={(hasBuiltInTools) => change({ hasBuiltInTools })}
           >
-            Offer the gateway’s own tools
+            {text.builtInTools}
           </Switch>
         )}
         <Switch isOn={settings.value.isStored} onChange={(isStored) => change({ isStored })}>
-          Keep in the list of chats
+          {text.stored}
         </Switch>
         <Text
           name="tools"
-          label="Tools, as JSON"
+          label={text.tools}
           rows={3}
           isCode
           isWide
-          placeholder={'[{"name": "weather", "description": "…", "parameters": {…}}]'}
+          placeholder={text.toolsExample}
         />
         <Text
           name="further"
-          label="Further fields, as JSON"
+          label={text.further}
           rows={2}
           isCode
           isWide
-          placeholder={'{"multimodal": {"image": {"enabled": true}}}'}
+          placeholder={text.furtherExample}
         />
       </div>
     </details>
@@ -90,7 +93,7 @@ function Value({ name, label }: { name: Texts; label: string }) {
       {label}
       <input
         inputMode="decimal"
-        placeholder="default"
+        placeholder={text.default}
         value={settings.value[name]}
         onInput={(event) => change({ [name]: event.currentTarget.value })}
       />
@@ -98,7 +101,15 @@ function Value({ name, label }: { name: Texts; label: string }) {
   );
 }
 
-function Choice({ name, label, values }: { name: Texts; label: string; values: string[] }) {
+function Choice({
+  name,
+  label,
+  values,
+}: {
+  name: Texts;
+  label: string;
+  values: Readonly<Record<string, string>>;
+}) {
   return (
     <label>
       {label}
@@ -106,10 +117,10 @@ function Choice({ name, label, values }: { name: Texts; label: string; values: s
         value={settings.value[name]}
         onChange={(event) => change({ [name]: event.currentTarget.value })}
       >
-        <option value="">default</option>
-        {values.map((value) => (
+        <option value="">{text.default}</option>
+        {Object.entries(values).map(([value, shown]) => (
           <option key={value} value={value}>
-            {value}
+            {shown}
           </option>
         ))}
       </select>

@@ -15,7 +15,7 @@ export function ToolCallView({
   const text = chatWords.tools;
   const hasResult = call.result !== undefined;
   return (
-    <section class="tool-call" aria-label={`Call of ${call.name}`}>
+    <section class="tool-call" aria-label={text.callOf(call.name)}>
       <details open={!hasResult}>
         <summary>
           {hasResult ? text.called : text.calls} <code>{call.name}</code>

@@ -5,11 +5,14 @@ import { CopyButton } from "../../parts/copy";
 import { safeAddress } from "../../parts/links";
 import { Markdown } from "../../parts/markdown";
 import { chatWords } from "../../words/chat";
+import { words } from "../../words/common";
 import { Attachments } from "./attachments";
 import type { AssistantTurn, Block, Turn, UserTurn } from "./conversation";
 import { FactLine, FaultView } from "./facts";
 import { ToolCallView } from "./tool_call";
 import { VersionSwitch } from "./version_switch";
+
+const texts = chatWords.turn;
 
 /** Which of the versions of a turn is shown. */
 export interface Versions {
@@ -56,7 +59,7 @@ function UserView({
   onVersion,
 }: { turn: UserTurn } & Shown & Actions) {
   return (
-    <article class="turn user" aria-label="You">
+    <article class="turn user" aria-label={texts.you}>
       <p class="said">{turn.text}</p>
       <Attachments list={turn.attachments} />
       <div class="turn-actions">
@@ -67,7 +70,7 @@ function UserView({
           onVersion={onVersion}
         />
         <button type="button" class="quiet small" disabled={isBusy} onClick={onEdit}>
-          Edit
+          {texts.edit}
         </button>
       </div>
     </article>
@@ -86,7 +89,7 @@ function AnswerView({
   const isLive = turn.state === "streaming";
   const text = textOf(turn);
   return (
-    <article class="turn" aria-label="Answer" aria-busy={isLive}>
+    <article class="turn" aria-label={texts.answer} aria-busy={isLive}>
       <AnswerBody turn={turn} onResult={isLast && turn.state === "done" ? onResult : undefined} />
       {!isLive && (
         <div class="turn-actions">
@@ -96,10 +99,10 @@ function AnswerView({
             isBusy={isBusy}
             onVersion={onVersion}
           />
-          {text && <CopyButton text={text} label="Copy" name="the answer" />}
+          {text && <CopyButton text={text} label={words.copy} name={texts.theAnswer} />}
           {isLast && !isBusy && (
             <button type="button" class="quiet small" onClick={onRegenerate}>
-              Regenerate
+              {texts.regenerate}
             </button>
           )}
         </div>
@@ -139,10 +142,10 @@ export function AnswerBody({
       {turn.blocks.map((block, index) => (
         <BlockView key={index} block={block} isLive={isLive} onResult={onResult} />
       ))}
-      {isLive && turn.blocks.length === 0 && <p class="hint">Waiting for the first token…</p>}
-      {turn.state === "stopped" && <p class="hint">You stopped this answer.</p>}
+      {isLive && turn.blocks.length === 0 && <p class="hint">{texts.waiting}</p>}
+      {turn.state === "stopped" && <p class="hint">{texts.stopped}</p>}
       {turn.state === "cut" && (
-        <p class="hint">This answer was cut off when the page was left.</p>
+        <p class="hint">{texts.cut}</p>
       )}
       {turn.fault && <FaultView fault={turn.fault} />}
       <FactLine facts={turn.facts} />
@@ -165,7 +168,7 @@ function BlockView({
     case "thinking":
       return (
         <details class="thinking">
-          <summary>Thinking</summary>
+          <summary>{texts.thinking}</summary>
           <p class="said">{block.text}</p>
         </details>
       );

@@ -7,6 +7,7 @@ import { MoreButton } from "../../parts/more_button";
 import { usePaged } from "../../parts/paged";
 import { useTitle } from "../../parts/title";
 import { memoryWords } from "../../words/memory";
+import { shellWords } from "../../words/shell";
 import { Details } from "./details";
 import { listMemories } from "./memories";
 import { Profile } from "./profile";
@@ -39,7 +40,7 @@ function List() {
       {memories.items.length === 0 && memories.isLoaded && (
         <Empty title={text.none}>
           <p>
-            {text.noneHint} <a href="/console">{text.toChat}</a>
+            {text.noneHint} <a href="/console">{shellWords.toChat}</a>
           </p>
         </Empty>
       )}

@@ -54,7 +54,7 @@ interface UsageSum {
 
 interface CallerUsage {
   limits: LimitUsage[];
-  allowed_models: { subject_kind: string; models: string[] }[];
+  allowed_models: { subject_kind: LimitUsage["subject_kind"]; models: string[] }[];
   usage: { day: UsageSum; month: UsageSum };
 }
 

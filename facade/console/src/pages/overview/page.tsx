@@ -9,10 +9,9 @@ import { useLoaded } from "../../parts/loading";
 import { Segments } from "../../parts/segments";
 import { Tiles } from "../../parts/tiles";
 import { useTitle } from "../../parts/title";
-import { count, duration, money, share } from "../../parts/units";
+import { count, duration, money, share } from "../../parts/formats";
 import { words } from "../../words/common";
 import { overviewWords } from "../../words/overview";
-import { requestsWords } from "../../words/requests";
 import type { Scope } from "../../admin/scope";
 import { administersAll, mayAdministerAll } from "../../shell/session";
 import { AdminSignIn } from "../../admin/sign_in";
@@ -112,7 +111,7 @@ function ActivityView({ scope }: { scope: Scope }) {
           </select>
         </label>
         <button type="button" class="quiet" onClick={reload}>
-          {requestsWords.refresh}
+          {words.refresh}
         </button>
       </div>
       <Failure error={error} />

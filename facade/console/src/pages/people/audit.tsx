@@ -3,11 +3,10 @@ import { useState } from "preact/hooks";
 
 import { Empty } from "../../parts/empty";
 import { Failure } from "../../parts/failure";
-import { when } from "../../parts/formats";
+import { money, when } from "../../parts/formats";
 import { Pager, usePages } from "../../parts/pager";
-import { money } from "../../parts/units";
+import { words } from "../../words/common";
 import { peopleWords } from "../../words/people";
-import { requestsWords } from "../../words/requests";
 import { type AuditEntry, listAudit } from "./accounts";
 
 const text = peopleWords.audit;
@@ -31,7 +30,7 @@ export function Audit() {
           </select>
         </label>
         <button type="button" class="quiet" onClick={pages.reload}>
-          {requestsWords.refresh}
+          {words.refresh}
         </button>
       </div>
       <Failure error={pages.error} />

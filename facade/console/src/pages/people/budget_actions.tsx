@@ -3,8 +3,11 @@ import { useState } from "preact/hooks";
 
 import { ConfirmButton } from "../../parts/confirm";
 import { Failure } from "../../parts/failure";
-import { LIMIT_NAMES, type LimitUsage } from "../../parts/limit_states";
+import { limitName, type LimitUsage } from "../../parts/limit_states";
+import { peopleWords } from "../../words/people";
 import { resetBudget, topUpBudget } from "../../admin/calls";
+
+const text = peopleWords.limits.budget;
 
 const isBudget = (one: LimitUsage): boolean => one.name.startsWith("spend_");
 
@@ -26,7 +29,7 @@ export function BudgetActions({
   const [first] = budgets;
   if (first === undefined) return null;
   const budget = budgets.find((one) => one.name === chosen) ?? first;
-  const label = LIMIT_NAMES[budget.name] ?? budget.name;
+  const label = limitName(budget.name);
 
   async function change(call: Promise<unknown>, message: string): Promise<void> {
     setError(undefined);
@@ -44,24 +47,24 @@ export function BudgetActions({
   return (
     <form
       class="actions"
-      aria-label="Budget"
+      aria-label={text.title}
       onSubmit={(event) => {
         event.preventDefault();
-        void change(topUpBudget(path, budget.name, amount.trim()), `Added to ${label}.`);
+        void change(topUpBudget(path, budget.name, amount.trim()), text.added(label));
       }}
     >
       <label>
-        Budget
+        {text.title}
         <select value={budget.name} onChange={(event) => setChosen(event.currentTarget.value)}>
           {budgets.map((one) => (
             <option key={one.name} value={one.name}>
-              {LIMIT_NAMES[one.name] ?? one.name}
+              {limitName(one.name)}
             </option>
           ))}
         </select>
       </label>
       <label>
-        Dollars to add
+        {text.amount}
         <input
           value={amount}
           required
@@ -70,12 +73,12 @@ export function BudgetActions({
           onInput={(event) => setAmount(event.currentTarget.value)}
         />
       </label>
-      <button>Top up</button>
+      <button>{text.topUp}</button>
       <ConfirmButton
-        label="Reset"
+        label={text.reset}
         name={label}
-        question={`Count the spending of “${label}” from 0 on?`}
-        onConfirm={() => change(resetBudget(path, budget.name), `${label}: counted from 0 on.`)}
+        question={text.resetQuestion(label)}
+        onConfirm={() => change(resetBudget(path, budget.name), text.wasReset(label))}
       />
       <Failure error={error} />
       <p role="status">{done}</p>

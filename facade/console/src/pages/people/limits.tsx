@@ -3,27 +3,17 @@ import { useState } from "preact/hooks";
 
 import { ConfirmButton } from "../../parts/confirm";
 import { Failure } from "../../parts/failure";
-import { LimitStates } from "../../parts/limit_states";
+import { LimitStates, limitName } from "../../parts/limit_states";
 import { useLoaded } from "../../parts/loading";
+import { words } from "../../words/common";
+import { peopleWords } from "../../words/people";
 import { BudgetActions } from "./budget_actions";
 import { type Limits, getLimits, removeLimits, setLimits } from "../../admin/calls";
 
-const COUNTS = [
-  ["requests_per_minute", "Requests a minute"],
-  ["tokens_per_minute", "Tokens a minute"],
-  ["concurrent_requests", "Requests at once"],
-] as const;
-const AMOUNTS = [
-  ["spend_per_day", "Dollars a day"],
-  ["spend_per_week", "Dollars a week"],
-  ["spend_per_month", "Dollars a month"],
-  ["spend_per_period", "Dollars a period"],
-] as const;
-const PERIOD = [
-  ["period_start", "Period since (UTC)", "today"],
-  ["period_days", "Days of a period", "no end"],
-  ["soft_limit_percent", "Percent of a budget to notify at", "never"],
-] as const;
+const text = peopleWords.limits;
+const COUNTS = ["requests_per_minute", "tokens_per_minute", "concurrent_requests"] as const;
+const AMOUNTS = ["spend_per_day", "spend_per_week", "spend_per_month", "spend_per_period"] as const;
+const PERIOD = ["period_start", "period_days", "soft_limit_percent"] as const;
 
 /** The form of the limits at a path, such as `keys/{key_id}/limits`. */
 export function LimitsForm({ path }: { path: string }) {
@@ -56,56 +46,56 @@ export function LimitsForm({ path }: { path: string }) {
     <>
       {data.usage !== undefined && data.usage.length > 0 && <LimitStates limits={data.usage} />}
       <BudgetActions path={path} limits={data.usage ?? []} onChanged={reload} />
-      <form class="limits" aria-label="Limits" onSubmit={submit} onInput={() => setSaved(false)}>
-        {COUNTS.map(([name, label]) => (
+      <form class="limits" aria-label={words.limits.title} onSubmit={submit} onInput={() => setSaved(false)}>
+        {COUNTS.map((name) => (
           <label key={name}>
-            {label}
-            <input name={name} inputMode="numeric" value={data[name] ?? ""} placeholder="no limit" />
+            {limitName(name)}
+            <input name={name} inputMode="numeric" value={data[name] ?? ""} placeholder={text.noLimit} />
           </label>
         ))}
-        {AMOUNTS.map(([name, label]) => (
+        {AMOUNTS.map((name) => (
           <label key={name}>
-            {label}
+            {limitName(name)}
             <input
               name={name}
               inputMode="decimal"
               value={withCents(data[name] ?? "")}
-              placeholder="no limit"
+              placeholder={text.noLimit}
             />
           </label>
         ))}
-        {PERIOD.map(([name, label, absent]) => (
+        {PERIOD.map((name) => (
           <label key={name}>
-            {label}
-            <input name={name} value={data[name] ?? ""} placeholder={absent} />
+            {text.period[name][0]}
+            <input name={name} value={data[name] ?? ""} placeholder={text.period[name][1]} />
           </label>
         ))}
         <label>
-          Models, one a line; * at the end stands for any rest
+          {text.models}
           <textarea
             name="allowed_models"
             rows={3}
-            placeholder="all"
+            placeholder={text.allModels}
             value={data.allowed_models?.join("\n") ?? ""}
           />
         </label>
         <label>
-          Model groups, one a line
+          {text.groups}
           <textarea
             name="allowed_model_groups"
             rows={2}
-            placeholder="none"
+            placeholder={text.noGroups}
             value={data.allowed_model_groups.join("\n")}
           />
         </label>
-        <button>Save limits</button>
+        <button>{text.save}</button>
         <ConfirmButton
-          label="Remove limits"
-          question="Remove all of these limits?"
+          label={text.remove}
+          question={text.removeQuestion}
           onConfirm={remove}
         />
         <Failure error={failure ?? error} />
-        <p role="status">{isSaved && "Saved. Limits count everywhere within 30 seconds."}</p>
+        <p role="status">{isSaved && text.saved}</p>
       </form>
     </>
   );
@@ -117,16 +107,16 @@ const withCents = (dollars: string): string =>
 
 /** Return what the form says; what is not a number goes as it is, and the gateway says what it takes. */
 function read(form: FormData): Partial<Limits> {
-  const text = (name: string): string => String(form.get(name) ?? "").trim();
+  const entered = (name: string): string => String(form.get(name) ?? "").trim();
   const limits: Record<string, unknown> = {};
-  for (const name of [...COUNTS.map(([count]) => count), "period_days", "soft_limit_percent"]) {
-    const value = text(name);
+  for (const name of [...COUNTS, "period_days", "soft_limit_percent"]) {
+    const value = entered(name);
     if (value) limits[name] = /^\d+$/.test(value) ? Number(value) : value;
   }
-  for (const name of [...AMOUNTS.map(([amount]) => amount), "period_start"])
-    if (text(name)) limits[name] = text(name);
+  for (const name of [...AMOUNTS, "period_start"])
+    if (entered(name)) limits[name] = entered(name);
   for (const name of ["allowed_models", "allowed_model_groups"]) {
-    const lines = text(name).split("\n").map((line) => line.trim()).filter(Boolean);
+    const lines = entered(name).split("\n").map((line) => line.trim()).filter(Boolean);
     if (lines.length > 0) limits[name] = lines;
   }
   return limits as Partial<Limits>;

@@ -3,28 +3,19 @@ import { useState } from "preact/hooks";
 
 import { Failure } from "../../parts/failure";
 import { teamId, userId } from "../../admin/calls";
+import { peopleWords } from "../../words/people";
 import { LimitsForm } from "./limits";
+
+const text = peopleWords.limits.subjects;
 
 type Kind = "user" | "team" | "tag" | "end_user" | "end_users";
 
-interface Field {
-  name: string;
-  label: string;
-}
-
-const USER: Field = { name: "user", label: "User" };
-const KINDS: Record<Kind, { label: string; fields: readonly Field[] }> = {
-  user: { label: "User", fields: [USER] },
-  team: { label: "Team", fields: [{ name: "team", label: "Team" }] },
-  tag: {
-    label: "Tag",
-    fields: [
-      { name: "tag", label: "Key of the tag" },
-      { name: "value", label: "Value" },
-    ],
-  },
-  end_user: { label: "End user", fields: [USER, { name: "end_user", label: "End user" }] },
-  end_users: { label: "Each end user of a user", fields: [USER] },
+const KINDS: Record<Kind, readonly (keyof typeof text.fields)[]> = {
+  user: ["user"],
+  team: ["team"],
+  tag: ["tag", "value"],
+  end_user: ["user", "end_user"],
+  end_users: ["user"],
 };
 
 interface Subject {
@@ -37,20 +28,21 @@ interface Subject {
 async function subjectOf(kind: Kind, values: Readonly<Record<string, string>>): Promise<Subject> {
   const { user = "", team = "", tag = "", value = "", end_user: endUser = "" } = values;
   const encoded = encodeURIComponent;
+  const { names } = text;
   switch (kind) {
     case "user":
-      return { path: `users/${encoded(await userId(user))}/limits`, title: `user ${user}` };
+      return { path: `users/${encoded(await userId(user))}/limits`, title: names.user(user) };
     case "team":
-      return { path: `teams/${encoded(await teamId(team))}/limits`, title: `team ${team}` };
+      return { path: `teams/${encoded(await teamId(team))}/limits`, title: names.team(team) };
     case "tag":
-      return { path: `tags/${encoded(tag)}/${encoded(value)}/limits`, title: `tag ${tag}=${value}` };
+      return { path: `tags/${encoded(tag)}/${encoded(value)}/limits`, title: names.tag(tag, value) };
     case "end_user": {
       const path = `users/${encoded(await userId(user))}/end-users/${encoded(endUser)}/limits`;
-      return { path, title: `end user ${endUser} of ${user}` };
+      return { path, title: names.end_user(user, endUser) };
     }
     case "end_users": {
       const path = `users/${encoded(await userId(user))}/end-user-limits`;
-      return { path, title: `each end user of ${user}` };
+      return { path, title: names.end_users(user) };
     }
   }
 }
@@ -66,7 +58,7 @@ export function SubjectLimits() {
     setSubject(undefined);
     const data = new FormData(event.currentTarget as HTMLFormElement);
     const values = Object.fromEntries(
-      KINDS[kind].fields.map(({ name }) => [name, String(data.get(name) ?? "").trim()]),
+      KINDS[kind].map((name) => [name, String(data.get(name) ?? "").trim()]),
     );
     try {
       setSubject(await subjectOf(kind, values));
@@ -77,11 +69,11 @@ export function SubjectLimits() {
 
   return (
     <section aria-labelledby="subjects">
-      <h2 id="subjects">Limits and budgets</h2>
-      <p class="hint">Those of keys, users and teams are beside them, too.</p>
-      <form class="actions" aria-label="Subject" onSubmit={show}>
+      <h2 id="subjects">{text.title}</h2>
+      <p class="hint">{text.hint}</p>
+      <form class="actions" aria-label={text.label} onSubmit={show}>
         <label>
-          Of
+          {text.of}
           <select
             value={kind}
             onChange={(event) => {
@@ -90,25 +82,25 @@ export function SubjectLimits() {
               setError(undefined);
             }}
           >
-            {Object.entries(KINDS).map(([name, { label }]) => (
+            {Object.entries(text.kinds).map(([name, label]) => (
               <option key={name} value={name}>
                 {label}
               </option>
             ))}
           </select>
         </label>
-        {KINDS[kind].fields.map(({ name, label }) => (
+        {KINDS[kind].map((name) => (
           <label key={`${kind}/${name}`}>
-            {label}
+            {text.fields[name]}
             <input name={name} required autocomplete="off" />
           </label>
         ))}
-        <button>Show</button>
+        <button>{text.show}</button>
       </form>
       <Failure error={error} />
       {subject && (
-        <article aria-label={`Limits of ${subject.title}`}>
-          <h3>Limits of {subject.title}</h3>
+        <article aria-label={text.limitsOf(subject.title)}>
+          <h3>{text.limitsOf(subject.title)}</h3>
           <LimitsForm key={subject.path} path={subject.path} />
         </article>
       )}

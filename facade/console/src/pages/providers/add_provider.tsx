@@ -110,7 +110,7 @@ export function AddProvider({
                 type="url"
                 required
                 autocomplete="off"
-                placeholder="https://llm.example.com/v1"
+                placeholder={text.addressExample}
               />
             </label>
           </>

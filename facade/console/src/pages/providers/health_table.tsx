@@ -1,6 +1,5 @@
 // The models of a provider that were called lately, and how they did.
-import { when } from "../../parts/formats";
-import { duration } from "../../parts/units";
+import { duration, when } from "../../parts/formats";
 import { providersWords } from "../../words/providers";
 import type { Provider, ProviderModel } from "../../admin/calls";
 

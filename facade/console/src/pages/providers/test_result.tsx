@@ -1,6 +1,6 @@
 // The outcome of a test of a provider.
 import { Status, type Tone } from "../../parts/status";
-import { duration } from "../../parts/units";
+import { duration } from "../../parts/formats";
 import { providersWords } from "../../words/providers";
 import type { ProviderTest } from "./stored";
 
@@ -23,7 +23,7 @@ export function TestResult({ test }: { test: ProviderTest | undefined }) {
           <Status tone={TONES[test.outcome]}>{text.outcomes[test.outcome]}</Status>{" "}
           <span class="hint">
             {test.outcome === "valid" && `${text.models(test.models.length)} · `}
-            {test.status !== null && test.status !== 200 && `HTTP ${test.status} · `}
+            {test.status !== null && test.status !== 200 && `${text.status(test.status)} · `}
             {duration(test.duration_ms)}
           </span>
         </p>

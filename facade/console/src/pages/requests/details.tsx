@@ -5,12 +5,11 @@ import type { ComponentChildren } from "preact";
 
 import { CopyButton } from "../../parts/copy";
 import { Failure } from "../../parts/failure";
-import { when } from "../../parts/formats";
+import { count, duration, money, when } from "../../parts/formats";
 import { useLoaded } from "../../parts/loading";
 import { Status } from "../../parts/status";
 import { Tiles } from "../../parts/tiles";
 import { useTitle } from "../../parts/title";
-import { count, duration, money } from "../../parts/units";
 import { words } from "../../words/common";
 import { requestsWords } from "../../words/requests";
 import type { Scope } from "../../admin/scope";

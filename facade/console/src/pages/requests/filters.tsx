@@ -101,7 +101,7 @@ export function Filters({
                 name={name}
                 autocomplete="off"
                 inputMode={name.endsWith("cost") ? "decimal" : "text"}
-                placeholder={name === "tag" ? "project=alpha" : undefined}
+                placeholder={name === "tag" ? filters.tagExample : undefined}
                 defaultValue={values[name] ?? ""}
               />
             </label>

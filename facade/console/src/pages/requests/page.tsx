@@ -88,7 +88,7 @@ function Log({ scope }: { scope: Scope }) {
           {text.tail}
         </label>
         <button type="button" class="quiet small" onClick={reload}>
-          {text.refresh}
+          {words.refresh}
         </button>
       </div>
       <Failure error={pages.error} />

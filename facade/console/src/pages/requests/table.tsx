@@ -1,18 +1,11 @@
 // The rows of the log.
 import { Status, type Tone } from "../../parts/status";
-import { count, duration, money } from "../../parts/units";
+import { count, duration, moment, money } from "../../parts/formats";
 import { requestsWords } from "../../words/requests";
 import type { Scope } from "../../admin/scope";
 import type { LoggedRequest } from "./log";
 
 const { columns } = requestsWords;
-const moment = new Intl.DateTimeFormat(undefined, {
-  month: "short",
-  day: "numeric",
-  hour: "numeric",
-  minute: "2-digit",
-  second: "2-digit",
-});
 
 /** Return the address of the page of a request. */
 export function addressOf(id: string, scope: Scope): string {
@@ -55,7 +48,7 @@ export function RequestTable({
             <tr key={request.id}>
               <td>
                 <a href={addressOf(request.id, scope)} title={request.request_id}>
-                  {moment.format(request.ended_at * 1000)}
+                  {moment(request.ended_at)}
                 </a>
               </td>
               <td>

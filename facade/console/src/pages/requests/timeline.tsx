@@ -1,5 +1,5 @@
 // What happened to a request over its time: attempts that failed, the one that answered.
-import { duration } from "../../parts/units";
+import { duration } from "../../parts/formats";
 import { requestsWords } from "../../words/requests";
 import type { RequestDetails } from "./log";
 
