@@ -172,6 +172,7 @@ check-lint:
 
 check-console:
 	$(WITH_NODE) node $(CONSOLE)/node_modules/typescript/bin/tsc --project $(CONSOLE)
+	$(WITH_NODE) node $(CONSOLE)/literals.mjs
 
 check-protos:
 	$(WITH_NODE) tests/clients/node_modules/.bin/buf format --diff --exit-code proto

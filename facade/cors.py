@@ -33,7 +33,7 @@ EXPOSED = (
     *("x-goog-upload-url", "x-goog-upload-status", "x-goog-upload-size-received"),
     *("location", "tus-resumable", "tus-version", "tus-extension", "tus-max-size"),
     *("tus-checksum-algorithm", "upload-offset", "upload-length", "upload-metadata"),
-    *("upload-expires", "x-gateway-file-id"),
+    *("upload-expires", "x-gateway-file-id", "x-gateway-page-count"),
     # Rate limit headers sent by most providers.
     *(f"x-ratelimit-{what}-{of}" for what in _LIMITS for of in ("requests", "tokens")),
     *(f"anthropic-ratelimit-{of}-{what}" for what in _LIMITS for of in ("requests", "tokens")),

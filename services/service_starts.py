@@ -249,6 +249,8 @@ async def _start_files(shared: Shared, started: Started) -> None:
         shared.new_registry(),
         shared.for_blobs,
         RemovedFiles(open_queue(shared.database, shared.clock)),
+        shared.pool,
+        shared.budget,
     )
     shared.server.add(
         files_pb2_grpc.add_FileStoreServiceServicer_to_server,

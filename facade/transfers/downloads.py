@@ -47,8 +47,13 @@ def disposition(filename: str) -> str:
 
 def is_unchanged(request: Mapping[str, str], file: File) -> bool:
     """Return whether the caller's copy is current, by If-None-Match; names are in lower case."""
+    return not {"*", etag(file)}.isdisjoint(known_tags(request))
+
+
+def known_tags(request: Mapping[str, str]) -> list[str]:
+    """Return the entity tags of If-None-Match, in their quotes, or `*`."""
     tags = _TAG.findall(request.get("if-none-match", ""))
-    return "*" in tags or etag(file) in (tag.removeprefix("W/") for tag in tags)
+    return [tag.removeprefix("W/") for tag in tags]
 
 
 def may_be_partial(request: Mapping[str, str], file: File) -> bool:

@@ -19,6 +19,12 @@ class FileMetrics:
         self.downloaded_bytes = Counter(
             "gateway_file_downloaded_bytes", "Bytes of files read.", registry=registry
         )
+        self.page_lookups = Counter(
+            "gateway_file_page_cache",
+            "Lookups of pages of files in the cache of conversions: hit, miss",
+            ["result"],
+            registry=registry,
+        )
         self.swept = Counter(
             "gateway_files_swept",
             "Objects deleted by the sweeper: expired files and uploads, bytes without a file.",

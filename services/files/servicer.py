@@ -18,6 +18,8 @@ from gateway.files.v1.files_pb2 import (
     CreateUploadResponse,
     DeleteFileRequest,
     DeleteFileResponse,
+    GetFilePageRequest,
+    GetFilePageResponse,
     GetFileRequest,
     GetFileResponse,
     GetStorageRequest,
@@ -40,6 +42,7 @@ from services.common.errors import invalid
 from services.common.grpc.authentication import caller
 from services.common.settings import StorageLimits
 from services.files.creation import FileCreator
+from services.files.file_pages import FilePages
 from services.files.metrics import FileMetrics
 from services.files.repository import MAX_IDS, MAX_PAGE, FileRepository
 from services.files.store import FileStore, OpenedFile, owner_of, quota_of
@@ -59,6 +62,7 @@ class FileStoreServicer(FileStoreServiceServicer):
         store: FileStore,
         creator: FileCreator,
         uploads: Uploads,
+        pages: FilePages,
         quotas: StorageLimits,
         metrics: FileMetrics,
     ) -> None:
@@ -66,6 +70,7 @@ class FileStoreServicer(FileStoreServiceServicer):
         self._store = store
         self._creator = creator
         self._uploads = uploads
+        self._pages = pages
         self._quotas = quotas
         self._metrics = metrics
 
@@ -106,6 +111,12 @@ class FileStoreServicer(FileStoreServiceServicer):
             async for piece in reading.pieces:
                 yield ReadFileResponse(chunk=piece)
                 self._metrics.downloaded_bytes.inc(len(piece))
+
+    async def GetFilePage(
+        self, request: GetFilePageRequest, context: "Context[Any, Any]"
+    ) -> GetFilePageResponse:
+        """Return a page of a document."""
+        return await self._pages.get(caller.get(), request)
 
     async def ReadSharedFile(
         self, request: ReadSharedFileRequest, context: "Context[Any, Any]"

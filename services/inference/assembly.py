@@ -24,7 +24,6 @@ from services.common.storage.disk import DiskReserve
 from services.common.storage.leases import Lease
 from services.common.storage.secrets import Secrets
 from services.inference import diagnostics
-from services.inference.adaptation.cache import Cache
 from services.inference.adaptation.session import MediaAdaptation
 from services.inference.allowances.admission import Admission
 from services.inference.demands import Demanding, demand_of
@@ -58,6 +57,7 @@ from services.inference.usage.metering import Metering
 from services.inference.usage.metrics import UsageMetrics
 from services.inference.usage.recorder import Send, UsageRecorder
 from services.inference.usage.records import cost_of_used
+from services.media.conversion.cache import CONVERSIONS, Cache
 from services.media.conversion.pool import ConversionPool, PooledConverter
 from services.media.fetching.connecting import Resolver
 from services.media.fetching.fetched import Fetches
@@ -68,8 +68,6 @@ log = logging.getLogger(__name__)
 # Local servers come and go; the lists of others only change with new models.
 _LEARN_LOCAL_EVERY_S = 30.0
 _LEARN_ALL_EVERY_ROUNDS = 20
-# Name of the folder of conversions.
-CONVERSIONS = "conversions"
 # Name of the folder of cached answers, and of the lease of their sweeper.
 ANSWERS = "answers"
 _NO_PROVIDERS: Mapping[str, Provider] = MappingProxyType({})
@@ -350,7 +348,7 @@ class Inference:
         return MediaAdaptation(
             self._converter,
             self._fetcher,
-            Cache(self._conversions, self._metrics),
+            Cache(self._conversions, self._metrics.adaptation_cache),
             self._metrics,
             self._metering,
         )

@@ -12,9 +12,9 @@ from services.common.storage.byte_store import ByteStore, open_store
 from services.common.storage.database import write
 from services.common.storage.disk import DiskReserve
 from services.common.storage.erasing import CountErased, EraseBatch
-from services.inference.adaptation.cache import owner_of
-from services.inference.assembly import ANSWERS, CONVERSIONS
+from services.inference.assembly import ANSWERS
 from services.inference.response_cache.keys import owner_of_user
+from services.media.conversion.cache import CONVERSIONS, owner_of
 
 
 class StoreErasure:

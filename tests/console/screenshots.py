@@ -13,6 +13,7 @@ from services.accounts.admin.admin_keys import hash_admin_key, make_admin_key
 from tests.console.conftest import ARGUMENTS, executable, session_cookie
 from tests.console.documents import Editor
 from tests.gateway_in_process import Gateway, running_gateway
+from tests.services.media.conversion.papers import two_columns
 from tests.waiting import until
 
 TARGET = Path("docs/images")
@@ -58,7 +59,7 @@ def picture() -> bytes:
 FILES = (
     ("harvest.md", "text/markdown", REPORT),
     ("sunset.png", "image/png", picture()),
-    ("paper.pdf", "application/pdf", b"%PDF-1.7"),
+    ("paper.pdf", "application/pdf", two_columns()),
 )
 
 

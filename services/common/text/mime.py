@@ -16,9 +16,10 @@ HEAD_SIZE = 8192
 UNKNOWN = "application/octet-stream"
 _ZIP = "application/zip"
 _OLE = "application/x-ole-storage"
-_WORD = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
-_SHEET = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
-_SLIDES = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
+PDF = "application/pdf"
+WORD = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+SHEET = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+SLIDES = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
 
 _TYPE = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]{0,126}/[a-z0-9][a-z0-9!#$&^_.+-]{0,126}", re.ASCII)
 # Bytes that text does not contain: control characters except white space and escape.
@@ -28,7 +29,7 @@ _WIDE_BOMS = (b"\xff\xfe", b"\xfe\xff")
 # Signatures at the beginning of files that could be taken for text, or that the library names
 # differently.
 _BEGINNINGS: tuple[tuple[bytes, str], ...] = (
-    (b"%PDF-", "application/pdf"),
+    (b"%PDF-", PDF),
     (b"{\\rtf", "application/rtf"),
     (b"%!PS", "application/postscript"),
     (b"\x1f\x8b\x08", "application/gzip"),
@@ -44,9 +45,9 @@ _ZIP_BEGINNINGS = (b"PK\x03\x04", b"PK\x05\x06")
 _OLE_BEGINNING = bytes.fromhex("d0cf11e0a1b11ae1")
 # Names of the first entries of an archive, and the type that they indicate.
 _ZIP_ENTRIES: tuple[tuple[bytes, str], ...] = (
-    (b"word/", _WORD),
-    (b"xl/", _SHEET),
-    (b"ppt/", _SLIDES),
+    (b"word/", WORD),
+    (b"xl/", SHEET),
+    (b"ppt/", SLIDES),
 )
 # An archive whose first entry is an uncompressed file `mimetype` declares its type there.
 _STORED_TYPE = re.compile(rb"PK\x03\x04.{26}mimetype([a-z]+/[a-z0-9.+-]+)", re.DOTALL)
@@ -71,9 +72,9 @@ _NAMES_ADDED = {
     ".yml": "application/yaml",
     ".toml": "application/toml",
     ".webp": "image/webp",
-    ".docx": _WORD,
-    ".xlsx": _SHEET,
-    ".pptx": _SLIDES,
+    ".docx": WORD,
+    ".xlsx": SHEET,
+    ".pptx": SLIDES,
     ".m4a": "audio/mp4",
     ".ts": "text/plain",
 }

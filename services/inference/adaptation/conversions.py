@@ -10,8 +10,6 @@ from gateway.inference.v1.inference_pb2 import Multimodal, PdfAdaptation
 from services.common.errors import GatewayError
 from services.common.process.byte_budget import Charge
 from services.inference.adaptation import wording
-from services.inference.adaptation.cache import Cache, M
-from services.inference.adaptation.codec import size_of
 from services.inference.adaptation.errors import at_part
 from services.inference.adaptation.helpers import Helper, Helpers
 from services.inference.adaptation.media_types import is_text, utf8
@@ -26,6 +24,8 @@ from services.inference.adaptation.rules import (
 from services.inference.adaptation.single_flight import SingleFlight, all_of
 from services.inference.media import AdaptationError
 from services.inference.stored_files import CONTENT_COST
+from services.media.conversion.cache import Cache, M
+from services.media.conversion.codec import size_of
 from services.media.conversion.converter import VERSIONS, Converter
 from services.media.conversion.parts import Film, ImageFacts, Ocr, PageText, Picture, Source
 

@@ -14,7 +14,6 @@ from gateway.inference.v1.inference_pb2 import Multimodal
 from services.common.errors import GatewayError
 from services.common.process.byte_budget import Charge, is_over_budget
 from services.inference.adaptation import wording
-from services.inference.adaptation.cache import Cache
 from services.inference.adaptation.conversions import Conversions
 from services.inference.adaptation.errors import at_part, of_part
 from services.inference.adaptation.helpers import Generate, Helpers
@@ -32,6 +31,7 @@ from services.inference.metrics import InferenceMetrics
 from services.inference.routes import Routes
 from services.inference.stored_files import CONTENT_COST, StoredFiles, is_stored
 from services.inference.usage.metering import Metering
+from services.media.conversion.cache import Cache
 from services.media.conversion.converter import Converter
 from services.media.fetching.fetched import Fetches
 

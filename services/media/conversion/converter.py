@@ -18,6 +18,8 @@ from services.media.conversion.parts import (
 VERSIONS: Mapping[str, int] = {
     "pages_as_text": 2,
     "pages_as_pictures": 1,
+    "page_picture": 1,
+    "docx_as_pdf": 1,
     "image_facts": 1,
     "transcript": 1,
     "film": 1,

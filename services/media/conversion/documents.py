@@ -4,7 +4,7 @@ from services.media.conversion import formats, plain_text
 from services.media.conversion.errors import ConversionError
 from services.media.conversion.formats import DocumentFormat
 from services.media.conversion.loading import load
-from services.media.conversion.parts import Ocr, PageText, Picture, Source
+from services.media.conversion.parts import Ocr, PagePicture, PageText, Picture, Source
 
 
 def pages_as_text(source: Source, *, max_pages: int, ocr: str) -> tuple[PageText, ...]:
@@ -37,3 +37,19 @@ def pages_as_pictures(source: Source, *, max_pages: int) -> tuple[Picture, ...]:
         )
     pictures: tuple[Picture, ...] = load("pdf").pages_as_pictures(content, max_pages)
     return pictures
+
+
+def page_picture(source: Source, *, number: int, longest: int) -> PagePicture:
+    """Return a picture of one page of a PDF; see `PooledConverter.page_picture`."""
+    if formats.detect(source.content) is not DocumentFormat.PDF:
+        raise ConversionError("the file is not a PDF")
+    picture: PagePicture = load("pdf").page_picture(source.content, number, longest)
+    return picture
+
+
+def docx_as_pdf(source: Source) -> bytes:
+    """Return a DOCX as PDF; see `PooledConverter.docx_as_pdf`."""
+    if formats.detect(source.content) is not DocumentFormat.DOCX:
+        raise ConversionError("the file is not a DOCX")
+    content: bytes = load("typeset").docx_as_pdf(source.content)
+    return content

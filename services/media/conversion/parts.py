@@ -60,6 +60,21 @@ class Picture:
 
 
 @dataclass(frozen=True, slots=True)
+class PagePicture:
+    """A picture of one page of a document.
+
+    Attributes:
+        page_count: the number of pages of the document.
+        content: its bytes; empty if the document has fewer pages.
+        mime_type: `image/png` or `image/jpeg`.
+    """
+
+    page_count: int
+    content: bytes
+    mime_type: str
+
+
+@dataclass(frozen=True, slots=True)
 class ImageFacts:
     """Facts about an image that need no model.
 

@@ -4,6 +4,7 @@ import io
 import itertools
 import math
 import re
+import sys
 import unicodedata
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -19,7 +20,7 @@ from services.media.conversion.limits import (
     MAX_SIDE,
 )
 from services.media.conversion.loading import load
-from services.media.conversion.parts import Ocr, PageText, Picture
+from services.media.conversion.parts import Ocr, PagePicture, PageText, Picture
 from services.media.conversion.pdf_rendering import PdfRenderer
 from services.media.conversion.reading_order import Line, columns_alternate, in_order
 
@@ -64,6 +65,16 @@ def pages_as_pictures(content: bytes, max_pages: int) -> tuple[Picture, ...]:
             _picture(number, renderer.render(page, math.inf, MAX_SIDE))
             for number, page in enumerate(document, start=1)
         )
+
+
+def page_picture(content: bytes, number: int, longest: int) -> PagePicture:
+    """Return a picture of one page, whose sides have at most `longest` pixels."""
+    with _opened(content, sys.maxsize) as document:
+        count = len(document)
+        if number > count:
+            return PagePicture(count, b"", "")
+        picture = _picture(number, PdfRenderer().render(document[number - 1], math.inf, longest))
+        return PagePicture(count, picture.content, picture.mime_type)
 
 
 @contextmanager

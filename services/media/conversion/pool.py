@@ -28,6 +28,7 @@ from services.media.conversion.parts import (
     Film,
     ImageFacts,
     Ocr,
+    PagePicture,
     PageText,
     PandocOutput,
     Picture,
@@ -49,6 +50,8 @@ T = TypeVar("T")
 
 _TEXTS = TypeAdapter(tuple[PageText, ...])
 _PICTURES = TypeAdapter(tuple[Picture, ...])
+_PAGE_PICTURE = TypeAdapter(PagePicture)
+_DOCUMENT = TypeAdapter(bytes)
 _FACTS = TypeAdapter(ImageFacts)
 _TRANSCRIPT = TypeAdapter(str)
 _FILM = TypeAdapter(Film)
@@ -215,6 +218,25 @@ class PooledConverter:
         return await self._pool.run(
             self._owner(), "pages_as_pictures", source, _PICTURES, max_pages=max_pages
         )
+
+    async def page_picture(self, source: Source, *, number: int, longest: int) -> PagePicture:
+        """Return a picture of one page of a PDF.
+
+        Args:
+            source: the PDF.
+            number: the number of the page, from 1; it may be beyond the last.
+            longest: the maximum pixels of a side.
+
+        Raises:
+            GatewayError: as `Converter`.
+        """
+        return await self._pool.run(
+            self._owner(), "page_picture", source, _PAGE_PICTURE, number=number, longest=longest
+        )
+
+    async def docx_as_pdf(self, source: Source) -> bytes:
+        """Return a DOCX as PDF, with a plain layout."""
+        return await self._pool.run(self._owner(), "docx_as_pdf", source, _DOCUMENT)
 
     async def image_facts(self, source: Source) -> ImageFacts:
         """Return facts about an image."""

@@ -31,6 +31,8 @@ from services.media.conversion.parts import Source
 _FUNCTIONS = {
     "pages_as_text": ("documents", "pages_as_text"),
     "pages_as_pictures": ("documents", "pages_as_pictures"),
+    "page_picture": ("documents", "page_picture"),
+    "docx_as_pdf": ("documents", "docx_as_pdf"),
     "image_facts": ("images", "image_facts"),
     "transcript": ("speech", "transcript"),
     "film": ("films", "film"),

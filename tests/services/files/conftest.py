@@ -13,17 +13,23 @@ from gateway.files.v1.files_pb2_grpc import (
     FileStoreServiceStub,
     add_FileStoreServiceServicer_to_server,
 )
+from services.common.grpc.authentication import caller_id
 from services.common.grpc.channels import open_channel
 from services.common.grpc.server import Server
+from services.common.process.byte_budget import open_budget
 from services.common.settings import Limits, Storage
+from services.common.storage.byte_store import open_store
 from services.files.blobs import open_blobs
 from services.files.creation import FileCreator
+from services.files.file_pages import FilePages
 from services.files.metrics import FileMetrics
 from services.files.repository import FileRepository
 from services.files.servicer import SERVICE_NAME, FileStoreServicer
 from services.files.store import FileStore
 from services.files.upload_repository import UploadRepository
 from services.files.uploads import Uploads
+from services.media.conversion.cache import CONVERSIONS, Cache
+from services.media.conversion.pool import ConversionPool, PooledConverter
 from tests.disks import Disk
 from tests.manual_clock import ManualClock
 from tests.services.files.running_file_store import (
@@ -119,7 +125,18 @@ async def file_store(
     in_parts = UploadRepository(engine, clock)
     uploads = Uploads(in_parts, repository, blobs, limits, clock, metrics, disk.reserve)
     store = FileStore(repository, blobs)
-    servicer = FileStoreServicer(repository, store, creator, uploads, limits.storage, metrics)
+    pool = ConversionPool(limits, CollectorRegistry())
+    pages = FilePages(
+        store,
+        repository,
+        Cache(open_store(place, disk.reserve, CONVERSIONS), metrics.page_lookups),
+        PooledConverter(pool, caller_id),
+        open_budget(limits),
+        limits.max_shown_pages,
+    )
+    servicer = FileStoreServicer(
+        repository, store, creator, uploads, pages, limits.storage, metrics
+    )
     server = Server(users.identify, max_message_bytes=MAX_MESSAGE)
     server.add(add_FileStoreServiceServicer_to_server, servicer, SERVICE_NAME)
     port = server.listen("127.0.0.1:0")
@@ -130,3 +147,4 @@ async def file_store(
             users, stub, engine, repository, in_parts, blobs, creator, uploads, limits, clock, disk
         )
     await server.stop(0)
+    await pool.close()

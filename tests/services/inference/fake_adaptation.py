@@ -7,10 +7,10 @@ from prometheus_client import CollectorRegistry
 
 from services.common.errors import GatewayError, invalid
 from services.common.process.byte_budget import Admit
-from services.inference.adaptation.cache import Cache
 from services.inference.adaptation.session import MediaAdaptation
 from services.inference.metrics import InferenceMetrics
 from services.inference.usage.metering import Metering
+from services.media.conversion.cache import Cache
 from services.media.conversion.parts import (
     Film,
     ImageFacts,
@@ -135,7 +135,11 @@ def adaptation(metrics: InferenceMetrics | None = None) -> MediaAdaptation:
     """Return what converts as `FakeConverter` does."""
     metrics = metrics or InferenceMetrics(CollectorRegistry())
     return MediaAdaptation(
-        FakeConverter(), FakeFetcher(), Cache(InMemoryStore(), metrics), metrics, Metering()
+        FakeConverter(),
+        FakeFetcher(),
+        Cache(InMemoryStore(), metrics.adaptation_cache),
+        metrics,
+        Metering(),
     )
 
 

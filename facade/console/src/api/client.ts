@@ -1,4 +1,5 @@
 // Requests to the gateway's public API, with the session of this browser.
+import { words } from "../words/common";
 import { sessionHeaders, signedInAgain } from "../shell/session";
 
 /** An error response of the gateway, or no response at all (status 0). */
@@ -61,7 +62,7 @@ async function sendOnce(path: string, options: Options): Promise<Response> {
     response = await fetch(path, init);
   } catch (error) {
     if (options.signal?.aborted) throw error;
-    throw new ApiError("The gateway does not answer. Is it running?", 0);
+    throw new ApiError(words.noAnswer, 0);
   }
   if (response.ok) return response;
   throw toError(response.status, response.headers, await response.text());
@@ -89,7 +90,7 @@ export function toError(status: number, headers: Headers, text: string): ApiErro
   }
   const message = error["message"];
   return new ApiError(
-    typeof message === "string" ? message : `The gateway answered with status ${status}.`,
+    typeof message === "string" ? message : words.failedWith(status),
     status,
     String(error["code"] ?? error["type"] ?? ""),
     String(error["param"] ?? ""),

@@ -1,8 +1,8 @@
 // What the gallery shows: the same at any time.
 import type { Line } from "../parts/chart";
 import type { NamedLimit } from "../parts/limit_bars";
-import type { Comparison } from "../pages/playground/comparison";
-import type { AssistantTurn, Turn } from "../pages/playground/conversation";
+import type { Comparison } from "../pages/chat/comparison";
+import type { AssistantTurn, Turn } from "../pages/chat/conversation";
 import type { LoggedRequest, RequestDetails } from "../pages/requests/log";
 
 const NOON_S = Date.UTC(2026, 10, 20, 12) / 1000;

@@ -14,11 +14,11 @@ import { Segments } from "../parts/segments";
 import { Status } from "../parts/status";
 import { Tiles } from "../parts/tiles";
 import { UploadList } from "../parts/uploads";
-import { count, duration, money } from "../parts/units";
+import { count, duration, money } from "../parts/formats";
 import { RequestTable } from "../pages/requests/table";
 import { Timeline } from "../pages/requests/timeline";
-import { ComparisonView } from "../pages/playground/comparison_view";
-import { TurnView } from "../pages/playground/turn_view";
+import { ComparisonView } from "../pages/chat/comparison_view";
+import { TurnView } from "../pages/chat/turn_view";
 import { COMPARISON, LIMITS, LINES, REQUEST, REQUESTS, TEXT, TIMES, TURNS, USERS } from "./data";
 
 const nothing = (): void => undefined;

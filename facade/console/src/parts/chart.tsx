@@ -4,8 +4,9 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
 
 import { theme } from "../shell/theme";
-import { words } from "../words";
+import { words } from "../words/common";
 import { toCsv } from "./csv";
+import { chartTimes } from "./formats";
 import { save } from "./save";
 
 export interface Line {
@@ -59,7 +60,7 @@ export function Chart({
       ticks: { stroke: style.borderTopColor, width: 1 },
       font: `12px ${style.fontFamily}`,
     };
-    const time = timeFormat(zone, stepS);
+    const time = chartTimes(zone, stepS >= DAY_S);
     const made = new uPlot(
       {
         width: parent.clientWidth,
@@ -147,7 +148,7 @@ export function Chart({
   }
 
   function download(): void {
-    const time = timeFormat(zone, stepS);
+    const time = chartTimes(zone, stepS >= DAY_S);
     const rows = times.map((at, index) => [time.exact(at), ...lines.map((line) => line.values[index] ?? null)]);
     const csv = toCsv([[words.chart.time, ...lines.map(({ name }) => name)], ...rows]);
     save(new Blob([csv]), `${title.replaceAll(/[^\p{L}\p{N}]+/gu, "-").toLowerCase()}.csv`);
@@ -182,7 +183,7 @@ export function Chart({
           <Tooltip
             pointed={pointed}
             width={element.current?.clientWidth ?? 0}
-            title={timeFormat(zone, stepS).full(times[pointed.index] ?? 0)}
+            title={chartTimes(zone, stepS >= DAY_S).full(times[pointed.index] ?? 0)}
             rows={lines
               .map((line, index) => ({ line, index }))
               .filter(({ line }) => !hidden.has(line.name) && line.values[pointed.index] != null)
@@ -208,7 +209,7 @@ export function Chart({
           </li>
         ))}
       </ul>
-      <Table title={title} times={times} lines={lines} format={format} time={timeFormat(zone, stepS).full} />
+      <Table title={title} times={times} lines={lines} format={format} time={chartTimes(zone, stepS >= DAY_S).full} />
     </figure>
   );
 }
@@ -237,33 +238,6 @@ function Tooltip({
       ))}
     </div>
   );
-}
-
-interface TimeFormat {
-  tick: (at: number) => string;
-  full: (at: number) => string;
-  /** As RFC 3339, for other programs. */
-  exact: (at: number) => string;
-}
-
-function timeFormat(timeZone: string | undefined, stepS: number): TimeFormat {
-  const zone = timeZone === undefined ? {} : { timeZone };
-  const day = new Intl.DateTimeFormat(undefined, { ...zone, day: "numeric", month: "short" });
-  const hour = new Intl.DateTimeFormat(undefined, { ...zone, hour: "numeric", minute: "2-digit" });
-  const full = new Intl.DateTimeFormat(undefined, {
-    ...zone,
-    dateStyle: "medium",
-    ...(stepS >= DAY_S ? {} : { timeStyle: "short" }),
-  });
-  const isMidnight = (at: number): boolean => {
-    const date = new Date(at * 1000);
-    return date.getHours() === 0 && date.getMinutes() === 0;
-  };
-  return {
-    tick: (at) => (stepS >= DAY_S || isMidnight(at) ? day : hour).format(at * 1000),
-    full: (at) => full.format(at * 1000),
-    exact: (at) => new Date(at * 1000).toISOString(),
-  };
 }
 
 function Swatch({ colour }: { colour: string }) {

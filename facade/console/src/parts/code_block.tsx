@@ -2,7 +2,7 @@
 import { memo } from "preact/compat";
 import { useEffect, useState } from "preact/hooks";
 
-import { words } from "../words";
+import { words } from "../words/common";
 import { CopyButton } from "./copy";
 import type { Token } from "./highlighting";
 import { languageKey, languageName } from "./languages";

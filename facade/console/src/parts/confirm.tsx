@@ -1,6 +1,7 @@
 // A question before something that cannot be undone.
 import { useRef, useState } from "preact/hooks";
 
+import { words } from "../words/common";
 import { Failure } from "./failure";
 
 /** A button that asks before it acts; the dialog stays open with the reason where that fails. */
@@ -44,7 +45,7 @@ export function ConfirmButton({
         <Failure error={error} />
         <div class="actions">
           <button type="button" class="quiet" onClick={() => dialog.current?.close()}>
-            Keep
+            {words.keep}
           </button>
           <button type="button" class="danger" disabled={isBusy} onClick={confirm}>
             {label}

@@ -1,6 +1,8 @@
 // A button that copies a text.
 import { useEffect, useState } from "preact/hooks";
 
+import { words } from "../words/common";
+
 const SHOWN_MS = 2000;
 
 export function CopyButton({
@@ -27,7 +29,7 @@ export function CopyButton({
       class="quiet small"
       onClick={() => void navigator.clipboard.writeText(text).then(() => setCopied(true))}
     >
-      {isCopied ? "Copied" : label}
+      {isCopied ? words.copied : label}
       {name && <span class="visually-hidden"> {name}</span>}
     </button>
   );

@@ -1,4 +1,5 @@
 import { ApiError } from "../api/client";
+import { words } from "../words/common";
 
 /** Shows what failed, why, and under which request id it stands in the log. */
 export function Failure({ error }: { error: unknown }) {
@@ -9,7 +10,7 @@ export function Failure({ error }: { error: unknown }) {
       <p>{message}</p>
       {error instanceof ApiError && error.requestId && (
         <p class="hint">
-          Request <code>{error.requestId}</code>
+          {words.requestId} <code>{error.requestId}</code>
           {error.code && (
             <>
               {" "}

@@ -1,8 +1,7 @@
 // Limits as bars: what is used, what is left, and where a budget will be at the present pace.
-import { LIMIT_NAMES, type LimitUsage } from "./limit_states";
-import { when } from "./formats";
-import { count, money, share } from "./units";
-import { words } from "../words";
+import { limitName, type LimitUsage } from "./limit_states";
+import { count, money, share, when } from "./formats";
+import { words } from "../words/common";
 
 export interface NamedLimit extends LimitUsage {
   /** Whom it limits, where that is not said elsewhere. */
@@ -28,7 +27,7 @@ function Bar({ limit }: { limit: NamedLimit }) {
   const expected = limit.forecast === null || whole === 0 ? undefined : Number(limit.forecast) / whole;
   const shown = typeof limit.limit === "string" ? money : count;
   const tone = part >= 1 ? "bad" : part >= 0.8 || limit.soft_limit_reached ? "warning" : "good";
-  const name = LIMIT_NAMES[limit.name] ?? limit.name;
+  const name = limitName(limit.name);
   const title = limit.subject === undefined ? name : `${limit.subject} · ${name}`;
   return (
     <>

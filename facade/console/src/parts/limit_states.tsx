@@ -1,5 +1,6 @@
 // A table of limits: what is used, reserved and left of each.
-import { dollars, when } from "./formats";
+import { words } from "../words/common";
+import { exact, money, price, share, when } from "./formats";
 
 export interface LimitUsage {
   subject_kind: "key" | "user" | "team" | "tag" | "end_user";
@@ -19,55 +20,44 @@ export interface LimitUsage {
   soft_limit_reached: boolean | null;
 }
 
-/** What limits are called. */
-export const LIMIT_NAMES: Readonly<Record<string, string>> = {
-  requests_per_minute: "Requests a minute",
-  tokens_per_minute: "Tokens a minute",
-  concurrent_requests: "Requests at once",
-  spend_per_day: "Dollars a day",
-  spend_per_week: "Dollars a week",
-  spend_per_month: "Dollars a month",
-  spend_per_period: "Dollars a period",
-};
-export const number = new Intl.NumberFormat();
+const { limits: text } = words;
+
+/** Return what a limit is called. */
+export const limitName = (name: string): string =>
+  (text.names as Readonly<Record<string, string>>)[name] ?? name;
 
 /** Return an amount: dollars are text. */
 export const amount = (value: number | string): string =>
-  typeof value === "string" ? dollars(value) : number.format(value);
+  typeof value === "string" ? price(value) : exact(value);
 
 /** Return how a budget will be used up at the present pace. */
 function forecast(one: LimitUsage): string {
   const parts = [
-    one.forecast !== null && dollars(Number(one.forecast).toFixed(2)),
-    one.exhausted_at !== null && `used up ${when(one.exhausted_at)}`,
-    one.soft_limit_reached && `${one.soft_limit_percent}% reached`,
+    one.forecast !== null && money(Number(one.forecast)),
+    one.exhausted_at !== null && text.usedUp(when(one.exhausted_at)),
+    one.soft_limit_reached && text.reached(share((one.soft_limit_percent ?? 0) / 100)),
   ];
   return parts.filter(Boolean).join(", ");
 }
 
 export function LimitStates({ limits }: { limits: LimitUsage[] }) {
   return (
-    <div class="scroll" tabIndex={0} role="region" aria-label="Limits">
+    <div class="scroll" tabIndex={0} role="region" aria-label={text.title}>
       <table>
         <thead>
           <tr>
-            <th>Limit</th>
-            <th>Of</th>
-            <th>Used</th>
-            <th>Reserved</th>
-            <th>Left</th>
-            <th>Since</th>
-            <th>Starts again</th>
-            <th>Forecast</th>
+            {text.columns.map((column) => (
+              <th key={column}>{column}</th>
+            ))}
           </tr>
         </thead>
         <tbody>
           {limits.map((one) => (
             <tr key={`${one.subject_kind}/${one.name}`}>
               <td>
-                {LIMIT_NAMES[one.name] ?? one.name}: {amount(one.limit)}
+                {limitName(one.name)}: {amount(one.limit)}
               </td>
-              <td>{one.subject_kind.replace("_", " ")}</td>
+              <td>{text.kinds[one.subject_kind]}</td>
               <td>{amount(one.used)}</td>
               <td>{amount(one.reserved)}</td>
               <td>{amount(one.remaining)}</td>

@@ -9,6 +9,7 @@ import type { ComponentChild, JSX } from "preact";
 import { memo } from "preact/compat";
 import { useMemo } from "preact/hooks";
 
+import { words } from "../words/common";
 import { CodeBlock } from "./code_block";
 import { withFormulas } from "./formulas";
 import { safeAddress } from "./links";
@@ -153,7 +154,7 @@ class Renderer {
         return (
           <li class={typeof node.checked === "boolean" ? "task" : undefined}>
             {typeof node.checked === "boolean" && (
-              <span role="img" aria-label={node.checked ? "done" : "to do"}>
+              <span role="img" aria-label={node.checked ? words.task.done : words.task.open}>
                 {node.checked ? "☑ " : "☐ "}
               </span>
             )}
@@ -204,7 +205,7 @@ class Renderer {
         <Cell class={alignment(node.align?.[column])}>{this.children(cell, depth + 2)}</Cell>
       ));
     return (
-      <div class="scroll" tabIndex={0} role="region" aria-label="Table">
+      <div class="scroll" tabIndex={0} role="region" aria-label={words.table}>
         <table>
           <thead>
             <tr>{cells(head, "th")}</tr>

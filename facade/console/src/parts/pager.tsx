@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 
 import { useLoaded } from "./loading";
-import { words } from "../words";
+import { words } from "../words/common";
 
 export interface CursorPage<T> {
   items: readonly T[];

@@ -1,14 +1,14 @@
 // The title of the window.
 import { useEffect } from "preact/hooks";
 
-const CONSOLE = "Gateway console";
+import { words } from "../words/common";
 
 /** Set the title of the window while a page is shown, such as "Files · Gateway console". */
 export function useTitle(name: string): void {
   useEffect(() => {
-    document.title = name === "" ? CONSOLE : `${name} · ${CONSOLE}`;
+    document.title = name === "" ? words.console : `${name} · ${words.console}`;
     return () => {
-      document.title = CONSOLE;
+      document.title = words.console;
     };
   }, [name]);
 }

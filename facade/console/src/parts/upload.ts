@@ -1,6 +1,7 @@
 // Uploads to the file store. XMLHttpRequest, as fetch does not say how much it has sent.
 import { ApiError, credentials, toError } from "../api/client";
 import { signedInAgain } from "../shell/session";
+import { words } from "../words/common";
 
 /** A file of the store in Format A. */
 export interface StoredFile {
@@ -65,7 +66,7 @@ function uploadOnce(file: File, options: UploadOptions): Promise<StoredFile> {
       reject(toError(request.status, headersOf(request), request.responseText));
     });
     request.addEventListener("error", () => {
-      reject(new ApiError("The connection broke off before the file was stored.", 0));
+      reject(new ApiError(words.uploads.brokeOff, 0));
     });
     request.addEventListener("abort", () => reject(options.signal?.reason));
     request.addEventListener("loadend", () => options.signal?.removeEventListener("abort", abort));

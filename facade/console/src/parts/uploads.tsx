@@ -2,6 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 
+import { words } from "../words/common";
 import { Failure } from "./failure";
 import { type StoredFile, type UploadOptions, upload } from "./upload";
 
@@ -75,17 +76,17 @@ export function useUploads(
 export function UploadList({ uploads }: { uploads: Uploads }) {
   if (uploads.list.length === 0) return null;
   return (
-    <ul class="uploads" aria-label="Uploads">
+    <ul class="uploads" aria-label={words.uploads.title}>
       {uploads.list.map(({ id, file, sent, error }) => (
         <li key={id}>
           <span class="name">{file.name}</span>
           {error === undefined ? (
-            <progress value={sent} max={1} aria-label={`Upload of ${file.name}`} />
+            <progress value={sent} max={1} aria-label={words.uploads.of(file.name)} />
           ) : (
             <Failure error={error} />
           )}
           <button type="button" class="quiet" onClick={() => uploads.remove(id)}>
-            {error === undefined ? "Cancel" : "Dismiss"}
+            {error === undefined ? words.cancel : words.uploads.dismiss}
             <span class="visually-hidden"> {file.name}</span>
           </button>
         </li>

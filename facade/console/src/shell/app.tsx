@@ -1,7 +1,7 @@
 import { ErrorBoundary, LocationProvider, Route, Router, lazy } from "preact-iso";
 
 import { useTitle } from "../parts/title";
-import { words } from "../words";
+import { shellWords } from "../words/shell";
 import { BottomBar } from "./bottom_bar";
 import { KeyHelp, useKeys } from "./keys";
 import { Palette } from "./palette";
@@ -11,7 +11,7 @@ import { Setup } from "./setup";
 import { Sidebar, useSidebarData } from "./sidebar";
 import { SignIn, SignInAgain, SignedIn as SignedInNote } from "./sign_in";
 
-const Chat = lazy(() => import("../pages/playground/page"));
+const Chat = lazy(() => import("../pages/chat/page"));
 const Chats = lazy(() => import("../pages/chats/page"));
 const Files = lazy(() => import("../pages/files/page"));
 const Memory = lazy(() => import("../pages/memory/page"));
@@ -40,7 +40,7 @@ function SignedIn() {
   return (
     <LocationProvider scope="/console">
       <a class="skip" href="#main">
-        Skip to the content
+        {shellWords.skip}
       </a>
       <Sidebar />
       <main id="main" tabIndex={-1}>
@@ -69,12 +69,12 @@ function SignedIn() {
 }
 
 function NotFound() {
-  useTitle("Not found");
+  useTitle(shellWords.noPageTitle);
   return (
     <>
-      <h1>There is no such page</h1>
+      <h1>{shellWords.noPage}</h1>
       <p>
-        <a href="/console">{words.memory.toChat}</a>
+        <a href="/console">{shellWords.toChat}</a>
       </p>
     </>
   );

@@ -2,9 +2,12 @@
 import { useLocation } from "preact-iso";
 import { useEffect, useRef } from "preact/hooks";
 
+import { shellWords } from "../words/shell";
 import { Icon } from "./icons";
 import { isShown, openPages } from "./pages";
 import { SidebarContent } from "./sidebar";
+
+const text = shellWords.pages;
 
 const MAX_SHOWN = 4;
 
@@ -14,7 +17,7 @@ export function BottomBar() {
   useEffect(() => dialog.current?.close(), [url]);
   return (
     <>
-      <nav class="bottom-bar" aria-label="Pages">
+      <nav class="bottom-bar" aria-label={text.label}>
         {openPages().slice(0, MAX_SHOWN).map((page) => (
           <a
             key={page.path}
@@ -27,13 +30,13 @@ export function BottomBar() {
         ))}
         <button type="button" onClick={() => dialog.current?.showModal()}>
           <Icon name="menu" />
-          More
+          {text.more}
         </button>
       </nav>
       <dialog
         ref={dialog}
         class="side-dialog"
-        aria-label="Menu"
+        aria-label={text.menu}
         onClick={(event) => {
           // A click beside the panel is one on the dialog itself.
           if (event.target === dialog.current) dialog.current?.close();

@@ -7,7 +7,9 @@ import { CopyButton } from "../parts/copy";
 import { Failure } from "../parts/failure";
 import { when } from "../parts/formats";
 import { useTitle } from "../parts/title";
-import { words } from "../words";
+import { words } from "../words/common";
+import { invitationWords } from "../words/invitation";
+import { peopleWords } from "../words/people";
 import {
   type Role,
   acceptInvitation,
@@ -28,7 +30,7 @@ interface Offer {
   oidc: { name: string } | null;
 }
 
-const text = words.invitation;
+const text = invitationWords;
 const PATH = "/console/invitation";
 
 export function InvitationPage() {
@@ -117,7 +119,7 @@ function Accepted({ ownKey }: { ownKey: string }) {
         </p>
         <p class="actions">
           <code>{ownKey}</code>
-          <CopyButton text={ownKey} label={words.copy} name={words.people.keys.theKey} />
+          <CopyButton text={ownKey} label={words.copy} name={peopleWords.keys.theKey} />
         </p>
       </div>
       <button type="button" onClick={closeInvitation}>

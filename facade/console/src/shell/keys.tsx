@@ -2,19 +2,11 @@
 import { signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 
+import { words } from "../words/common";
+import { shellWords } from "../words/shell";
 import { openPalette } from "./palette";
 
-const KEYS = [
-  ["Ctrl+K", "Go to a page, chat or document"],
-  ["?", "Show these keys"],
-  ["Enter", "Send the message"],
-  ["Shift+Enter", "Begin a line of the message"],
-  ["↑", "In an empty message: edit the last one"],
-  ["Esc", "Stop the answer, or leave what is edited"],
-  ["↑ ↓", "In a document: select another block"],
-  ["Enter", "In a document: edit the selected block"],
-  ["Ctrl+Enter", "In a document: save the block"],
-] as const;
+const text = shellWords.keys;
 
 const isOpen = signal(false);
 
@@ -59,14 +51,14 @@ function OpenKeyHelp() {
   return (
     <dialog
       ref={dialog}
-      aria-label="Keyboard shortcuts"
+      aria-label={text.title}
       onClose={() => {
         isOpen.value = false;
       }}
     >
-      <strong>Keyboard shortcuts</strong>
+      <strong>{text.title}</strong>
       <dl class="keys">
-        {KEYS.map(([key, effect]) => (
+        {text.list.map(([key, effect]) => (
           <>
             <dt>
               <kbd>{key}</kbd>
@@ -76,7 +68,7 @@ function OpenKeyHelp() {
         ))}
       </dl>
       <button type="button" class="quiet" onClick={() => dialog.current?.close()}>
-        Close
+        {words.close}
       </button>
     </dialog>
   );

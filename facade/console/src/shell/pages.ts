@@ -1,6 +1,9 @@
 // The pages of the console, in the order of the sidebar.
+import { shellWords } from "../words/shell";
 import type { IconName } from "./icons";
 import { isAdministrator, mayAdministerAll } from "./session";
+
+const { pages } = shellWords;
 
 export interface PageLink {
   path: string;
@@ -9,15 +12,15 @@ export interface PageLink {
 }
 
 const PAGES: readonly PageLink[] = [
-  { path: "/console", name: "Chat", icon: "chat" },
-  { path: "/console/chats", name: "Chats", icon: "history" },
-  { path: "/console/documents", name: "Documents", icon: "document" },
-  { path: "/console/files", name: "Files", icon: "file" },
-  { path: "/console/memory", name: "Memory", icon: "memory" },
-  { path: "/console/overview", name: "Overview", icon: "usage" },
-  { path: "/console/requests", name: "Requests", icon: "requests" },
-  { path: "/console/people", name: "People and keys", icon: "people" },
-  { path: "/console/providers", name: "Providers and models", icon: "operations" },
+  { path: "/console", name: pages.chat, icon: "chat" },
+  { path: "/console/chats", name: pages.chats, icon: "history" },
+  { path: "/console/documents", name: pages.documents, icon: "document" },
+  { path: "/console/files", name: pages.files, icon: "file" },
+  { path: "/console/memory", name: pages.memory, icon: "memory" },
+  { path: "/console/overview", name: pages.overview, icon: "usage" },
+  { path: "/console/requests", name: pages.requests, icon: "requests" },
+  { path: "/console/people", name: pages.people, icon: "people" },
+  { path: "/console/providers", name: pages.providers, icon: "operations" },
 ];
 
 /** Return the pages that the role of the person opens. */

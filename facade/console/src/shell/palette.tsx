@@ -4,11 +4,15 @@ import { useLocation } from "preact-iso";
 import { useEffect, useRef, useState } from "preact/hooks";
 
 import { addressOf, latestChats, titleOf } from "../chats/chats";
+import { shellWords } from "../words/shell";
 import { openPages } from "./pages";
 import { recentDocuments } from "./recent_documents";
 import { signOut } from "./session";
 import { openKeys } from "./keys";
 import { THEMES, chooseTheme } from "./theme";
+
+const text = shellWords.palette;
+const { kinds } = text;
 
 const MAX_SHOWN = 50;
 
@@ -35,11 +39,11 @@ function OpenPalette() {
   const [query, setQuery] = useState("");
   const [place, setPlace] = useState(0);
   useEffect(() => dialog.current?.showModal(), []);
-  const words = query.toLowerCase().split(/\s+/);
+  const parts = query.toLowerCase().split(/\s+/);
   const commands = all(route)
     .filter(({ name, kind }) => {
-      const text = `${kind} ${name}`.toLowerCase();
-      return words.every((word) => text.includes(word));
+      const searched = `${kind} ${name}`.toLowerCase();
+      return parts.every((part) => searched.includes(part));
     })
     .slice(0, MAX_SHOWN);
   const chosen = commands[Math.min(place, commands.length - 1)];
@@ -62,15 +66,15 @@ function OpenPalette() {
     <dialog
       ref={dialog}
       class="palette"
-      aria-label="Go to"
+      aria-label={text.title}
       onClose={() => {
         isOpen.value = false;
       }}
     >
       <input
         role="combobox"
-        aria-label="Page, chat, document or command"
-        placeholder="Go to a page, chat or document…"
+        aria-label={text.field}
+        placeholder={text.hint}
         aria-expanded={true}
         aria-controls="commands"
         aria-activedescendant={chosen && `command-${commands.indexOf(chosen)}`}
@@ -83,7 +87,7 @@ function OpenPalette() {
         }}
         onKeyDown={onKeyDown}
       />
-      <ul id="commands" role="listbox" aria-label="Commands">
+      <ul id="commands" role="listbox" aria-label={text.commands}>
         {commands.map((command, index) => (
           <li
             key={`${command.kind} ${command.name} ${index}`}
@@ -108,18 +112,18 @@ function all(route: (url: string) => void): Command[] {
     run: () => route(to),
   });
   return [
-    ...openPages().map(({ name, path }) => link("Page", name, path)),
-    link("Action", "New chat", "/console?chat=new"),
-    ...(latestChats.value ?? []).map((chat) => link("Chat", titleOf(chat), addressOf(chat.id))),
+    ...openPages().map(({ name, path }) => link(kinds.page, name, path)),
+    link(kinds.action, shellWords.recent.newChat, "/console?chat=new"),
+    ...(latestChats.value ?? []).map((chat) => link(kinds.chat, titleOf(chat), addressOf(chat.id))),
     ...recentDocuments.value.map(({ id, name }) =>
-      link("Document", name, `/console/documents/${encodeURIComponent(id)}`),
+      link(kinds.document, name, `/console/documents/${encodeURIComponent(id)}`),
     ),
     ...THEMES.map((name) => ({
-      name: `Theme: ${name}`,
-      kind: "Action",
+      name: shellWords.theme.choose(shellWords.theme.choices[name]),
+      kind: kinds.action,
       run: () => chooseTheme(name),
     })),
-    { name: "Keyboard shortcuts", kind: "Action", run: openKeys },
-    { name: "Sign out", kind: "Action", run: () => void signOut() },
+    { name: shellWords.keys.title, kind: kinds.action, run: openKeys },
+    { name: shellWords.signOut, kind: kinds.action, run: () => void signOut() },
   ];
 }

@@ -2,6 +2,9 @@
 // one another of sign-ins and sign-outs.
 import { computed, signal } from "@preact/signals";
 
+import { words } from "../words/common";
+import { shellWords } from "../words/shell";
+
 export type Role = "viewer" | "user" | "team_admin" | "admin";
 
 export interface Session {
@@ -51,12 +54,8 @@ export const invitation = signal("");
 /** Why the sign-in page is shown, such as a link that has been used; "" for no reason. */
 export const signInProblem = signal("");
 
-const FAILURES: Record<string, string> = {
-  denied: "You may not sign in here. Ask an administrator, who finds the reason in the gateway's log.",
-  unavailable: "The single sign-on does not answer. Try again later.",
-  absent: "This gateway has no single sign-on.",
-  failed: "The sign-in did not work. Try again.",
-};
+const texts = shellWords.signIn;
+const FAILURES: Readonly<Record<string, string>> = texts.failures;
 
 const forgetting: (() => void)[] = [];
 
@@ -94,7 +93,7 @@ export async function refresh(): Promise<boolean> {
     if (!response.ok) return false;
     state = (await response.json()) as State;
   } catch {
-    signInProblem.value = "The gateway does not answer. Is it running?";
+    signInProblem.value = words.noAnswer;
     return false;
   }
   apply(state);
@@ -232,20 +231,19 @@ async function signInFromLink(): Promise<boolean> {
   if (code === null) {
     closeInvitation();
     await refresh();
-    if (userId.value === "") signInProblem.value = FAILURES[failure!] ?? FAILURES["failed"]!;
+    if (userId.value === "") signInProblem.value = FAILURES[failure!] ?? texts.failures.failed;
     return true;
   }
   try {
     const response = await signIn({ code });
     if (response.ok) return true;
   } catch {
-    signInProblem.value = "The gateway does not answer. Is it running?";
+    signInProblem.value = words.noAnswer;
     return true;
   }
   await refresh();
   if (userId.value === "") {
-    signInProblem.value =
-      "The link has been used or has expired. Enter a key, or print a new link with `gateway console`.";
+    signInProblem.value = texts.usedLink;
   }
   return true;
 }

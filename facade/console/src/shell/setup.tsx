@@ -6,7 +6,7 @@ import { useEffect, useState } from "preact/hooks";
 
 import { json } from "../api/client";
 import { chats } from "../chats/chats";
-import { words } from "../words";
+import { setupWords } from "../words/setup";
 import { administersAll } from "./session";
 
 const DONE = "gateway.setup.done";
@@ -16,7 +16,7 @@ const BEGUN = "gateway.setup.begun";
 const OWN: readonly string[] = ["sandbox", "embedded"];
 // The user of the key that a first start makes.
 const DEVELOPMENT_USER = "dev";
-const text = words.setup;
+const text = setupWords;
 
 const changes = signal(0);
 

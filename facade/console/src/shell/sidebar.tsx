@@ -3,6 +3,8 @@ import { useLocation } from "preact-iso";
 import { useEffect } from "preact/hooks";
 
 import { addressOf, currentRoot, latestChats, loadChats, rootOf, titleOf } from "../chats/chats";
+import { words } from "../words/common";
+import { shellWords } from "../words/shell";
 import { Icon } from "./icons";
 import { isShown, openPages } from "./pages";
 import { loadDocuments, recentDocuments } from "./recent_documents";
@@ -11,7 +13,6 @@ import { openPalette } from "./palette";
 import { THEMES, chooseTheme, theme } from "./theme";
 import { version, loadVersion } from "./version";
 
-const ROLES = { viewer: "viewer", user: "user", team_admin: "team administrator", admin: "administrator" };
 const RECENT_CHATS = 8;
 const RECENT_DOCUMENTS = 5;
 
@@ -26,7 +27,7 @@ export function useSidebarData(): void {
 
 export function Sidebar() {
   return (
-    <aside class="sidebar" aria-label="Console">
+    <aside class="sidebar" aria-label={shellWords.console}>
       <SidebarContent />
     </aside>
   );
@@ -37,9 +38,9 @@ export function SidebarContent() {
   return (
     <div class="side">
       <a class="brand" href="/console">
-        <Icon name="operations" /> Gateway
+        <Icon name="operations" /> {shellWords.name}
       </a>
-      <nav aria-label="Pages">
+      <nav aria-label={shellWords.pages.label}>
         <ul>
           {openPages().map((page) => (
             <li key={page.path}>
@@ -61,12 +62,12 @@ export function SidebarContent() {
 function RecentChats({ isChat }: { isChat: boolean }) {
   const recent = latestChats.value?.slice(0, RECENT_CHATS) ?? [];
   return (
-    <section class="recent" aria-label="Recent chats">
-      <p class="heading">Recent chats</p>
+    <section class="recent" aria-label={shellWords.recent.chats}>
+      <p class="heading">{shellWords.recent.chats}</p>
       <ul>
         <li>
           <a href="/console?chat=new">
-            <Icon name="plus" /> <span>New chat</span>
+            <Icon name="plus" /> <span>{shellWords.recent.newChat}</span>
           </a>
         </li>
         {recent.map((chat) => (
@@ -90,8 +91,8 @@ function RecentDocuments() {
   const recent = recentDocuments.value.slice(0, RECENT_DOCUMENTS);
   if (recent.length === 0) return null;
   return (
-    <section class="recent" aria-label="Recent documents">
-      <p class="heading">Documents</p>
+    <section class="recent" aria-label={shellWords.recent.documents}>
+      <p class="heading">{shellWords.recent.documentsHeading}</p>
       <ul>
         {recent.map(({ id, name }) => {
           const to = `/console/documents/${encodeURIComponent(id)}`;
@@ -109,9 +110,10 @@ function RecentDocuments() {
 }
 
 function Foot() {
+  const { user = "", role = "user" } = session.value ?? {};
   return (
     <div class="foot">
-      <div class="themes" role="group" aria-label="Theme">
+      <div class="themes" role="group" aria-label={shellWords.theme.label}>
         {THEMES.map((name) => (
           <button
             key={name}
@@ -119,23 +121,19 @@ function Foot() {
             aria-pressed={theme.value === name}
             onClick={() => chooseTheme(name)}
           >
-            {name[0]!.toUpperCase() + name.slice(1)}
+            {shellWords.theme.choices[name]}
           </button>
         ))}
       </div>
       <div class="actions">
         <button type="button" class="quiet" onClick={openPalette}>
-          Go to…
+          {shellWords.goTo}
         </button>
         <button type="button" class="quiet" onClick={() => void signOut()}>
-          Sign out
+          {shellWords.signOut}
         </button>
       </div>
-      <p>
-        Signed in as {session.value?.user}
-        {session.value && session.value.role !== "user" && `, ${ROLES[session.value.role]}`}
-        {version.value && ` · version ${version.value}`}
-      </p>
+      <p>{shellWords.signedInAs(user, role === "user" ? "" : words.roles[role], version.value)}</p>
     </div>
   );
 }

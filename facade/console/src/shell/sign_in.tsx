@@ -4,6 +4,8 @@ import { useEffect, useRef, useState } from "preact/hooks";
 
 import { ApiError, toError } from "../api/client";
 import { Failure } from "../parts/failure";
+import { words } from "../words/common";
+import { shellWords } from "../words/shell";
 import {
   hasEnded,
   issuerAddress,
@@ -14,23 +16,29 @@ import {
   signOut,
 } from "./session";
 
+const text = shellWords.signIn;
+
 export function SignIn() {
   return (
     <main class="sign-in" id="main">
-      <h1>Gateway console</h1>
+      <h1>{words.console}</h1>
       {signInProblem.value && <p role="status">{signInProblem.value}</p>}
       {issuerName.value && (
         <>
           <a class="button" href={issuerAddress(location.pathname + location.search)}>
-            Sign in with {issuerName.value}
+            {text.at(issuerName.value)}
           </a>
-          <p class="hint">or with a key:</p>
+          <p class="hint">{text.orKey}</p>
         </>
       )}
       <KeyForm />
       <p class="hint">
-        <code>make run</code> and <code>gateway console</code> print a link that signs in, and{" "}
-        <code>gateway keys create --user NAME</code> makes a key. The sign-in holds for all tabs.
+        <code>make run</code>
+        {text.hint[0]}
+        <code>gateway console</code>
+        {text.hint[1]}
+        <code>gateway keys create --user NAME</code>
+        {text.hint[2]}
       </p>
     </main>
   );
@@ -49,22 +57,20 @@ function OpenSignInAgain() {
     <dialog
       ref={dialog}
       class="sign-in-again"
-      aria-label="Sign in again"
+      aria-label={text.again}
       // Escape would leave a page that can do nothing.
       onCancel={(event) => event.preventDefault()}
     >
-      <strong>Your sign-in has ended</strong>
-      <p>
-        Sign in again as {session.value?.user} to go on. Nothing that you have written is lost.
-      </p>
+      <strong>{text.ended}</strong>
+      <p>{text.goOn(session.value?.user ?? "")}</p>
       {issuerName.value && (
         <a class="button" href={issuerAddress("/console/signed-in")} target="_blank">
-          Sign in with {issuerName.value}
+          {text.at(issuerName.value)}
         </a>
       )}
       <KeyForm />
       <button type="button" class="quiet" onClick={() => void signOut()}>
-        Sign out
+        {shellWords.signOut}
       </button>
     </dialog>
   );
@@ -74,9 +80,10 @@ function OpenSignInAgain() {
 export function SignedIn() {
   return (
     <main class="sign-in" id="main">
-      <h1>You are signed in</h1>
+      <h1>{text.done}</h1>
+      <p>{text.back}</p>
       <p>
-        Go back to the tab in which you were working, or <a href="/console">open the console here</a>.
+        <a href="/console">{text.openHere}</a>
       </p>
     </main>
   );
@@ -97,7 +104,7 @@ function KeyForm() {
         setFailure(toError(response.status, response.headers, await response.text()));
       }
     } catch {
-      setFailure(new ApiError("The gateway does not answer. Is it running?", 0));
+      setFailure(new ApiError(words.noAnswer, 0));
     } finally {
       setBusy(false);
     }
@@ -107,7 +114,7 @@ function KeyForm() {
     <>
       <form onSubmit={submit}>
         <label>
-          API key
+          {text.key}
           <input
             type="password"
             autocomplete="off"
@@ -117,7 +124,7 @@ function KeyForm() {
             onInput={(event) => setKey(event.currentTarget.value)}
           />
         </label>
-        <button disabled={isBusy}>Sign in</button>
+        <button disabled={isBusy}>{text.submit}</button>
       </form>
       <Failure error={failure} />
     </>

@@ -63,6 +63,30 @@ PURPOSE_BATCH_OUTPUT: Purpose.ValueType  # 7
 """`batch_output`: results of a batch."""
 Global___Purpose: _TypeAlias = Purpose  # noqa: Y015
 
+class _PageSize:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _PageSizeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_PageSize.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    PAGE_SIZE_UNSPECIFIED: _PageSize.ValueType  # 0
+    """`PAGE_SIZE_FULL`."""
+    PAGE_SIZE_FULL: _PageSize.ValueType  # 1
+    """To be read: a picture with sides of at most 1,568 pixels, or text of at most 64 KiB."""
+    PAGE_SIZE_THUMBNAIL: _PageSize.ValueType  # 2
+    """For a list of files: sides of at most 320 pixels, or text of at most 2 KiB."""
+
+class PageSize(_PageSize, metaclass=_PageSizeEnumTypeWrapper):
+    """The size of a page."""
+
+PAGE_SIZE_UNSPECIFIED: PageSize.ValueType  # 0
+"""`PAGE_SIZE_FULL`."""
+PAGE_SIZE_FULL: PageSize.ValueType  # 1
+"""To be read: a picture with sides of at most 1,568 pixels, or text of at most 64 KiB."""
+PAGE_SIZE_THUMBNAIL: PageSize.ValueType  # 2
+"""For a list of files: sides of at most 320 pixels, or text of at most 2 KiB."""
+Global___PageSize: _TypeAlias = PageSize  # noqa: Y015
+
 class _UploadStatus:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -526,6 +550,100 @@ class ReadFileOpening(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ReadFileOpening: _TypeAlias = ReadFileOpening  # noqa: Y015
+
+@_typing.final
+class GetFilePageRequest(_message.Message):
+    """Requests one page of a file."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    NUMBER_FIELD_NUMBER: _builtins.int
+    SIZE_FIELD_NUMBER: _builtins.int
+    KNOWN_ETAGS_FIELD_NUMBER: _builtins.int
+    id: _builtins.str
+    """Required."""
+    number: _builtins.int
+    """Required, 1 to `limits.max_shown_pages`. Number of the page, slide or sheet."""
+    size: Global___PageSize.ValueType
+    """Optional; `PAGE_SIZE_FULL` when absent."""
+    @_builtins.property
+    def known_etags(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Optional, at most 100. `etag` of pages that the caller has; `*` stands for all."""
+
+    def __init__(
+        self,
+        *,
+        id: _builtins.str = ...,
+        number: _builtins.int = ...,
+        size: Global___PageSize.ValueType = ...,
+        known_etags: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["id", b"id", "known_etags", b"known_etags", "number", b"number", "size", b"size"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetFilePageRequest: _TypeAlias = GetFilePageRequest  # noqa: Y015
+
+@_typing.final
+class GetFilePageResponse(_message.Message):
+    """One page of a file."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ETAG_FIELD_NUMBER: _builtins.int
+    PAGE_FIELD_NUMBER: _builtins.int
+    etag: _builtins.str
+    """Required. Identifies the content of the page, 32 hex digits."""
+    @_builtins.property
+    def page(self) -> Global___FilePage:
+        """Optional. The page; absent if its `etag` is one of `known_etags`."""
+
+    def __init__(
+        self,
+        *,
+        etag: _builtins.str = ...,
+        page: Global___FilePage | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["page", b"page"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["etag", b"etag", "page", b"page"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetFilePageResponse: _TypeAlias = GetFilePageResponse  # noqa: Y015
+
+@_typing.final
+class FilePage(_message.Message):
+    """The content of a page."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CONTENT_FIELD_NUMBER: _builtins.int
+    MIME_TYPE_FIELD_NUMBER: _builtins.int
+    PAGE_COUNT_FIELD_NUMBER: _builtins.int
+    content: _builtins.bytes
+    """Required. The picture; or UTF-8 text, whose last line says so if there is more."""
+    mime_type: _builtins.str
+    """Required. `image/png`, `image/jpeg` or `text/markdown`."""
+    page_count: _builtins.int
+    """Required. Number of all pages, slides or sheets of the file."""
+    def __init__(
+        self,
+        *,
+        content: _builtins.bytes = ...,
+        mime_type: _builtins.str = ...,
+        page_count: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["content", b"content", "mime_type", b"mime_type", "page_count", b"page_count"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___FilePage: _TypeAlias = FilePage  # noqa: Y015
 
 @_typing.final
 class ReadSharedFileRequest(_message.Message):

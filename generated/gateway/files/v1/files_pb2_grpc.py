@@ -64,6 +64,11 @@ class FileStoreServiceStub:
                 request_serializer=gateway_dot_files_dot_v1_dot_files__pb2.ReadFileRequest.SerializeToString,
                 response_deserializer=gateway_dot_files_dot_v1_dot_files__pb2.ReadFileResponse.FromString,
                 _registered_method=True)
+        self.GetFilePage = channel.unary_unary(
+                '/gateway.files.v1.FileStoreService/GetFilePage',
+                request_serializer=gateway_dot_files_dot_v1_dot_files__pb2.GetFilePageRequest.SerializeToString,
+                response_deserializer=gateway_dot_files_dot_v1_dot_files__pb2.GetFilePageResponse.FromString,
+                _registered_method=True)
         self.ReadSharedFile = channel.unary_stream(
                 '/gateway.files.v1.FileStoreService/ReadSharedFile',
                 request_serializer=gateway_dot_files_dot_v1_dot_files__pb2.ReadSharedFileRequest.SerializeToString,
@@ -165,6 +170,23 @@ class FileStoreServiceServicer:
 
         Statuses: OK. NOT_FOUND (REASON_NOT_FOUND). OUT_OF_RANGE (REASON_RANGE_NOT_SATISFIABLE):
         the range starts beyond the file's end. UNAVAILABLE (REASON_STORAGE_UNAVAILABLE).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetFilePage(self, request, context):
+        """Returns one page of a document: a picture of a page of a PDF or DOCX, the text of a slide of a
+        PPTX or of a sheet of an XLSX. The caller's conversions of the same content are kept for some
+        time.
+
+        Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): a field is invalid, or the file is
+        damaged, encrypted or exceeds a limit of conversions; (REASON_UNSUPPORTED): files of its type
+        have no pages, or the library that reads them is not installed. NOT_FOUND (REASON_NOT_FOUND):
+        there is no such file, or it has fewer pages. RESOURCE_EXHAUSTED (REASON_RATE_LIMITED): the
+        caller's conversions of this hour are used up, or its requests hold too many bytes.
+        UNAVAILABLE (REASON_UNAVAILABLE): too many conversions are waiting;
+        (REASON_STORAGE_UNAVAILABLE).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -289,6 +311,11 @@ def add_FileStoreServiceServicer_to_server(servicer, server):
                     servicer.ReadFile,
                     request_deserializer=gateway_dot_files_dot_v1_dot_files__pb2.ReadFileRequest.FromString,
                     response_serializer=gateway_dot_files_dot_v1_dot_files__pb2.ReadFileResponse.SerializeToString,
+            ),
+            'GetFilePage': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetFilePage,
+                    request_deserializer=gateway_dot_files_dot_v1_dot_files__pb2.GetFilePageRequest.FromString,
+                    response_serializer=gateway_dot_files_dot_v1_dot_files__pb2.GetFilePageResponse.SerializeToString,
             ),
             'ReadSharedFile': grpc.unary_stream_rpc_method_handler(
                     servicer.ReadSharedFile,
@@ -471,6 +498,33 @@ class FileStoreService:
             '/gateway.files.v1.FileStoreService/ReadFile',
             gateway_dot_files_dot_v1_dot_files__pb2.ReadFileRequest.SerializeToString,
             gateway_dot_files_dot_v1_dot_files__pb2.ReadFileResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetFilePage(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/gateway.files.v1.FileStoreService/GetFilePage',
+            gateway_dot_files_dot_v1_dot_files__pb2.GetFilePageRequest.SerializeToString,
+            gateway_dot_files_dot_v1_dot_files__pb2.GetFilePageResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -74,6 +74,19 @@ class FileStoreServiceStub:
     Statuses: OK. NOT_FOUND (REASON_NOT_FOUND). OUT_OF_RANGE (REASON_RANGE_NOT_SATISFIABLE):
     the range starts beyond the file's end. UNAVAILABLE (REASON_STORAGE_UNAVAILABLE).
     """
+    GetFilePage: _grpc.UnaryUnaryMultiCallable[_files_pb2.GetFilePageRequest, _files_pb2.GetFilePageResponse]
+    """Returns one page of a document: a picture of a page of a PDF or DOCX, the text of a slide of a
+    PPTX or of a sheet of an XLSX. The caller's conversions of the same content are kept for some
+    time.
+
+    Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): a field is invalid, or the file is
+    damaged, encrypted or exceeds a limit of conversions; (REASON_UNSUPPORTED): files of its type
+    have no pages, or the library that reads them is not installed. NOT_FOUND (REASON_NOT_FOUND):
+    there is no such file, or it has fewer pages. RESOURCE_EXHAUSTED (REASON_RATE_LIMITED): the
+    caller's conversions of this hour are used up, or its requests hold too many bytes.
+    UNAVAILABLE (REASON_UNAVAILABLE): too many conversions are waiting;
+    (REASON_STORAGE_UNAVAILABLE).
+    """
     ReadSharedFile: _grpc.UnaryStreamMultiCallable[_files_pb2.ReadSharedFileRequest, _files_pb2.ReadSharedFileResponse]
     """Reads a file of any owner, which a document shows to its readers. Reserved for the gateway
     itself, which sends its service credential in place of a key.
@@ -180,6 +193,19 @@ class FileStoreServiceAsyncStub(FileStoreServiceStub):
 
     Statuses: OK. NOT_FOUND (REASON_NOT_FOUND). OUT_OF_RANGE (REASON_RANGE_NOT_SATISFIABLE):
     the range starts beyond the file's end. UNAVAILABLE (REASON_STORAGE_UNAVAILABLE).
+    """
+    GetFilePage: _aio.UnaryUnaryMultiCallable[_files_pb2.GetFilePageRequest, _files_pb2.GetFilePageResponse]  # type: ignore[assignment]
+    """Returns one page of a document: a picture of a page of a PDF or DOCX, the text of a slide of a
+    PPTX or of a sheet of an XLSX. The caller's conversions of the same content are kept for some
+    time.
+
+    Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): a field is invalid, or the file is
+    damaged, encrypted or exceeds a limit of conversions; (REASON_UNSUPPORTED): files of its type
+    have no pages, or the library that reads them is not installed. NOT_FOUND (REASON_NOT_FOUND):
+    there is no such file, or it has fewer pages. RESOURCE_EXHAUSTED (REASON_RATE_LIMITED): the
+    caller's conversions of this hour are used up, or its requests hold too many bytes.
+    UNAVAILABLE (REASON_UNAVAILABLE): too many conversions are waiting;
+    (REASON_STORAGE_UNAVAILABLE).
     """
     ReadSharedFile: _aio.UnaryStreamMultiCallable[_files_pb2.ReadSharedFileRequest, _files_pb2.ReadSharedFileResponse]  # type: ignore[assignment]
     """Reads a file of any owner, which a document shows to its readers. Reserved for the gateway
@@ -314,6 +340,25 @@ class FileStoreServiceServicer(metaclass=_abc_1.ABCMeta):
 
         Statuses: OK. NOT_FOUND (REASON_NOT_FOUND). OUT_OF_RANGE (REASON_RANGE_NOT_SATISFIABLE):
         the range starts beyond the file's end. UNAVAILABLE (REASON_STORAGE_UNAVAILABLE).
+        """
+
+    @_abc_1.abstractmethod
+    def GetFilePage(
+        self,
+        request: _files_pb2.GetFilePageRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_files_pb2.GetFilePageResponse, _abc.Awaitable[_files_pb2.GetFilePageResponse]]:
+        """Returns one page of a document: a picture of a page of a PDF or DOCX, the text of a slide of a
+        PPTX or of a sheet of an XLSX. The caller's conversions of the same content are kept for some
+        time.
+
+        Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): a field is invalid, or the file is
+        damaged, encrypted or exceeds a limit of conversions; (REASON_UNSUPPORTED): files of its type
+        have no pages, or the library that reads them is not installed. NOT_FOUND (REASON_NOT_FOUND):
+        there is no such file, or it has fewer pages. RESOURCE_EXHAUSTED (REASON_RATE_LIMITED): the
+        caller's conversions of this hour are used up, or its requests hold too many bytes.
+        UNAVAILABLE (REASON_UNAVAILABLE): too many conversions are waiting;
+        (REASON_STORAGE_UNAVAILABLE).
         """
 
     @_abc_1.abstractmethod

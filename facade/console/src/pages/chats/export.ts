@@ -1,7 +1,7 @@
 // A chat as Markdown.
 import { titleOf } from "../../chats/chats";
 import { type Conversation, type Item, listItems } from "../../chats/conversations";
-import { isObject } from "../playground/settings";
+import { isObject } from "../chat/settings";
 
 const SPEAKERS: Readonly<Record<string, string>> = { user: "You", assistant: "Answer" };
 

@@ -19,15 +19,17 @@ import { Failure } from "../../parts/failure";
 import { when } from "../../parts/formats";
 import { save } from "../../parts/save";
 import { useTitle } from "../../parts/title";
+import { chatsWords as text } from "../../words/chats";
+import { words } from "../../words/common";
 import { exported } from "./export";
 
 export default function Chats() {
-  useTitle("Chats");
+  useTitle(text.title);
   const [query, setQuery] = useState("");
-  const words = query.toLowerCase().split(/\s+/);
+  const parts = query.toLowerCase().split(/\s+/);
   const shown = latestChats.value?.filter((chat) => {
     const title = titleOf(chat).toLowerCase();
-    return words.every((word) => title.includes(word));
+    return parts.every((part) => title.includes(part));
   });
 
   /** Load all chats before the first search, so that it finds the oldest, too. */
@@ -38,16 +40,16 @@ export default function Chats() {
   return (
     <>
       <div class="page-head">
-        <h1>Chats</h1>
+        <h1>{text.title}</h1>
         <a class="button" href="/console?chat=new">
-          New chat
+          {text.newChat}
         </a>
       </div>
       <label class="search">
-        Search
+        {text.search}
         <input
           type="search"
-          placeholder="Words of a title"
+          placeholder={text.searchHint}
           value={query}
           onFocus={() => void loadAll()}
           onInput={(event) => setQuery(event.currentTarget.value)}
@@ -55,17 +57,18 @@ export default function Chats() {
       </label>
       <Failure error={chatsProblem.value} />
       {latestChats.value?.length === 0 && (
-        <Empty title="There are no chats yet">
+        <Empty title={text.none}>
           <p>
-            Conversations of the <a href="/console">chat</a> are kept here, as
-            conversations of the API.
+            {text.noneHint[0]}
+            <a href="/console">{text.noneHint[1]}</a>
+            {text.noneHint[2]}
           </p>
         </Empty>
       )}
       {latestChats.value !== undefined && latestChats.value.length > 0 && shown?.length === 0 && (
-        <Empty title="No chat has these words in its title" />
+        <Empty title={text.noneFound} />
       )}
-      <ul class="cards" aria-label="Chats">
+      <ul class="cards" aria-label={text.title}>
         {shown?.map((chat) => (
           <li key={chat.id}>
             <Card chat={chat} />
@@ -74,7 +77,7 @@ export default function Chats() {
       </ul>
       {furtherChats.value !== "" && (
         <button type="button" class="quiet" onClick={() => void loadChats(true)}>
-          More chats
+          {text.more}
         </button>
       )}
     </>
@@ -110,7 +113,8 @@ function Card({ chat }: { chat: Conversation }) {
       </p>
       <div class="actions">
         <button type="button" class="quiet small" onClick={() => setRenaming(true)}>
-          Rename<span class="visually-hidden"> {title}</span>
+          {text.rename}
+          <span class="visually-hidden"> {title}</span>
         </button>
         <button
           type="button"
@@ -121,12 +125,13 @@ function Card({ chat }: { chat: Conversation }) {
             })
           }
         >
-          Export<span class="visually-hidden"> {title}</span>
+          {text.export}
+          <span class="visually-hidden"> {title}</span>
         </button>
         <ConfirmButton
-          label="Delete"
+          label={text.remove}
           name={title}
-          question={`Delete ${title}?`}
+          question={text.removeQuestion(title)}
           onConfirm={() => deleteChat(chat)}
         />
       </div>
@@ -157,12 +162,12 @@ function Rename({
       }}
     >
       <label>
-        Title
+        {text.name}
         <input name="title" maxLength={80} defaultValue={title} ref={(field) => field?.focus()} />
       </label>
-      <button>Save</button>
+      <button>{words.save}</button>
       <button type="button" class="quiet" onClick={onCancel}>
-        Cancel
+        {words.cancel}
       </button>
     </form>
   );

@@ -1,15 +1,17 @@
 // A file in the grid.
+import { useEffect, useRef } from "preact/hooks";
+
 import { useActions } from "../../parts/actions";
 import { ConfirmButton } from "../../parts/confirm";
 import { Failure } from "../../parts/failure";
 import { size, when } from "../../parts/formats";
 import { save } from "../../parts/save";
-import { words } from "../../words";
+import { filesWords } from "../../words/files";
 import { Preview } from "./preview";
 import { type StoreFile, contentOf } from "./store";
 import { Thumbnail } from "./thumbnail";
 
-const text = words.files;
+const text = filesWords;
 
 export function Entry({
   file,
@@ -27,8 +29,13 @@ export function Entry({
   onDelete: () => Promise<void>;
 }) {
   const { error, run } = useActions();
+  const card = useRef<HTMLElement>(null);
+  // With its preview, a file moves to a row of its own.
+  useEffect(() => {
+    if (isShown) card.current?.scrollIntoView({ block: "start" });
+  }, [isShown]);
   return (
-    <article aria-label={file.filename}>
+    <article aria-label={file.filename} ref={card}>
       <div class="file-head">
         <input
           type="checkbox"
@@ -40,7 +47,7 @@ export function Entry({
       </div>
       {!isShown && <Thumbnail file={file} />}
       <p class="hint">
-        {size(file.size_bytes)} · {file.mime_type}
+        {size(file.size_bytes)} · <span title={file.mime_type}>{text.type(file.mime_type)}</span>
       </p>
       <p class="hint">
         {when(file.created_at)} · {text.expires(when(file.expires_at))}

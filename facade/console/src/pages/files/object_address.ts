@@ -1,18 +1,17 @@
-// The content of a file under an address that elements of media show.
+// Content under an address that elements of media show.
 import { useEffect, useState } from "preact/hooks";
 
-import { useLoaded } from "../../parts/loading";
-import { type StoreFile, contentOf } from "./store";
-
-/** Return the address of a file's content, "" until it is loaded. */
-export function useObjectAddress(file: StoreFile): { address: string; error: unknown } {
-  const { data, error } = useLoaded((signal) => contentOf(file, { signal }), [file.id]);
+/** Return the address of content, "" until there is some. */
+export function useObjectAddress(content: Blob | undefined): string {
   const [address, setAddress] = useState("");
   useEffect(() => {
-    if (data === undefined) return;
-    const made = URL.createObjectURL(data);
+    if (content === undefined) return;
+    const made = URL.createObjectURL(content);
     setAddress(made);
-    return () => URL.revokeObjectURL(made);
-  }, [data]);
-  return { address, error };
+    return () => {
+      URL.revokeObjectURL(made);
+      setAddress("");
+    };
+  }, [content]);
+  return address;
 }

@@ -1,19 +1,19 @@
 // Which of the files are shown, and in which order.
+import { compareNames } from "../../parts/formats";
 import type { StoreFile } from "./store";
 
 export const ORDERS = ["newest", "oldest", "name", "largest", "kind"] as const;
 export type Order = (typeof ORDERS)[number];
 
-const names = new Intl.Collator(undefined, { numeric: true, sensitivity: "base" });
 const byName = (one: StoreFile, other: StoreFile): number =>
-  names.compare(one.filename, other.filename);
+  compareNames(one.filename, other.filename);
 
 const COMPARE: Record<Order, (one: StoreFile, other: StoreFile) => number> = {
   newest: () => 0,
   oldest: (one, other) => Date.parse(one.created_at) - Date.parse(other.created_at),
   name: byName,
   largest: (one, other) => other.size_bytes - one.size_bytes,
-  kind: (one, other) => names.compare(one.mime_type, other.mime_type) || byName(one, other),
+  kind: (one, other) => compareNames(one.mime_type, other.mime_type) || byName(one, other),
 };
 
 export const isOrder = (value: string): value is Order => (ORDERS as readonly string[]).includes(value);

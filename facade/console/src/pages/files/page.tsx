@@ -12,12 +12,13 @@ import { usePaged } from "../../parts/paged";
 import { save } from "../../parts/save";
 import { useTitle } from "../../parts/title";
 import { DropArea, FileButton, UploadList, useUploads } from "../../parts/uploads";
-import { words } from "../../words";
+import { words } from "../../words/common";
+import { filesWords } from "../../words/files";
 import { Entry } from "./entry";
 import { ORDERS, type Order, isOrder, shownFiles } from "./order";
 import { type StoreFile, contentOf, deleteFile, getStorage, listFiles } from "./store";
 
-const text = words.files;
+const text = filesWords;
 
 export default function Files() {
   useTitle(text.title);
@@ -49,7 +50,7 @@ export default function Files() {
       <div class="actions">
         <FileButton label={text.upload} onFiles={uploads.add} />
         <button type="button" class="quiet" onClick={reload}>
-          {words.requests.refresh}
+          {words.refresh}
         </button>
         <input
           type="search"

@@ -3,23 +3,27 @@ import { Failure } from "../../parts/failure";
 import { size } from "../../parts/formats";
 import { useLoaded } from "../../parts/loading";
 import { Markdown } from "../../parts/markdown";
-import { words } from "../../words";
+import { words } from "../../words/common";
+import { filesWords } from "../../words/files";
+import { hasPages } from "./file_pages";
 import { useObjectAddress } from "./object_address";
+import { PagesPreview } from "./pages_preview";
 import { type StoreFile, contentOf } from "./store";
 
-const text = words.files;
+const text = filesWords;
 
 const MAX_TEXT = 200 * 1024;
 const MAX_MEDIA = 50 * 1024 * 1024;
 const TEXTS = /^(text\/|application\/(json|xml|x-ndjson|toml|yaml|javascript)$)|\+(json|xml)$/;
 
-export type Kind = "image" | "audio" | "video" | "text" | "markdown" | "none";
+export type Kind = "image" | "audio" | "video" | "text" | "markdown" | "pages" | "none";
 
 export function kindOf(file: StoreFile): Kind {
   const [family] = file.mime_type.split("/");
   if (family === "image" || family === "audio" || family === "video") {
     return file.size_bytes <= MAX_MEDIA ? family : "none";
   }
+  if (hasPages(file.mime_type)) return "pages";
   if (file.mime_type === "text/markdown" || /\.(md|markdown)$/i.test(file.filename)) {
     return "markdown";
   }
@@ -33,6 +37,8 @@ export function Preview({ file }: { file: StoreFile }) {
   switch (kind) {
     case "none":
       return <p class="hint">{text.noPreview(file.mime_type)}</p>;
+    case "pages":
+      return <PagesPreview file={file} />;
     case "text":
     case "markdown":
       return <TextPreview file={file} isMarkdown={kind === "markdown"} />;
@@ -57,7 +63,8 @@ function TextPreview({ file, isMarkdown }: { file: StoreFile; isMarkdown: boolea
 }
 
 function MediaPreview({ file, kind }: { file: StoreFile; kind: "image" | "audio" | "video" }) {
-  const { address, error } = useObjectAddress(file);
+  const { data, error } = useLoaded((signal) => contentOf(file, { signal }), [file.id]);
+  const address = useObjectAddress(data);
   if (error !== undefined) return <Failure error={error} />;
   if (!address) return <p role="status">{words.loading}</p>;
   // A script in an SVG does not run where an image element shows it.

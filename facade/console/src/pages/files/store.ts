@@ -25,7 +25,7 @@ export interface Storage {
 }
 
 const PAGE = 50;
-const path = (id: string): string => `/v1/files/${encodeURIComponent(id)}`;
+export const path = (id: string): string => `/v1/files/${encodeURIComponent(id)}`;
 
 /** Return a page of files, and what the next page is asked for with. */
 export async function listFiles(

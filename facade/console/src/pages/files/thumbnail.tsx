@@ -1,6 +1,10 @@
-// What a file looks like, small: images and the first words of texts, and the kind of all others.
+// What a file looks like, small: images, first pages, first words, and the kind of all others.
 import { useEffect, useRef, useState } from "preact/hooks";
 
+import { useLoaded } from "../../parts/loading";
+import { Markdown } from "../../parts/markdown";
+import { useIsNear } from "../../parts/near";
+import { pageOf } from "./file_pages";
 import { useObjectAddress } from "./object_address";
 import { isText, kindOf } from "./preview";
 import { type StoreFile, contentOf } from "./store";
@@ -11,30 +15,24 @@ const EXTENSION = /\.([a-z0-9]{1,5})$/i;
 
 export function Thumbnail({ file }: { file: StoreFile }) {
   const place = useRef<HTMLDivElement>(null);
-  const [isNear, setNear] = useState(false);
+  const isNear = useIsNear(place);
+  // What was loaded once stays.
+  const [wasNear, setWasNear] = useState(false);
   useEffect(() => {
-    const observer = new IntersectionObserver(
-      (entries) => {
-        if (entries.some(({ isIntersecting }) => isIntersecting)) setNear(true);
-      },
-      { rootMargin: "200px" },
-    );
-    observer.observe(place.current!);
-    return () => observer.disconnect();
-  }, []);
-  const kind = kindOf(file);
-  const isSmallImage = kind === "image" && file.size_bytes <= MAX_IMAGE;
+    if (isNear) setWasNear(true);
+  }, [isNear]);
   return (
     <div class="thumbnail" aria-hidden="true" ref={place}>
-      {isNear && isSmallImage ? (
-        <ImageThumbnail file={file} />
-      ) : isNear && isText(kind) ? (
-        <TextThumbnail file={file} />
-      ) : (
-        <Kind file={file} />
-      )}
+      {wasNear ? <Shown file={file} /> : <Kind file={file} />}
     </div>
   );
+}
+
+function Shown({ file }: { file: StoreFile }) {
+  const kind = kindOf(file);
+  if (kind === "image" && file.size_bytes <= MAX_IMAGE) return <ImageThumbnail file={file} />;
+  if (kind === "pages") return <PageThumbnail file={file} />;
+  return isText(kind) ? <TextThumbnail file={file} /> : <Kind file={file} />;
 }
 
 function Kind({ file }: { file: StoreFile }) {
@@ -43,19 +41,32 @@ function Kind({ file }: { file: StoreFile }) {
 }
 
 function ImageThumbnail({ file }: { file: StoreFile }) {
-  const { address } = useObjectAddress(file);
+  const { data } = useLoaded((signal) => contentOf(file, { signal }), [file.id]);
+  const address = useObjectAddress(data);
   // A script in an SVG does not run where an image element shows it.
   return address ? <img src={address} alt="" /> : <Kind file={file} />;
 }
 
+function PageThumbnail({ file }: { file: StoreFile }) {
+  const { data } = useLoaded(
+    (signal) => pageOf(file.id, 1, { isThumbnail: true, signal }),
+    [file.id],
+  );
+  const content = data?.content;
+  const address = useObjectAddress(typeof content === "string" ? undefined : content);
+  if (address) return <img class="sheet" src={address} alt="" />;
+  if (typeof content !== "string") return <Kind file={file} />;
+  return (
+    <div class="small-text" inert>
+      <Markdown text={content} />
+    </div>
+  );
+}
+
 function TextThumbnail({ file }: { file: StoreFile }) {
-  const [start, setStart] = useState<string>();
-  useEffect(() => {
-    const controller = new AbortController();
-    contentOf(file, { length: TEXT_BYTES, signal: controller.signal })
-      .then((content) => content.text())
-      .then(setStart, () => undefined);
-    return () => controller.abort();
-  }, [file.id]);
-  return start === undefined ? <Kind file={file} /> : <pre>{start}</pre>;
+  const { data } = useLoaded(
+    async (signal) => (await contentOf(file, { length: TEXT_BYTES, signal })).text(),
+    [file.id],
+  );
+  return data === undefined ? <Kind file={file} /> : <pre>{data}</pre>;
 }

@@ -1,6 +1,6 @@
 // A remembered conversation that goes on as a chat.
-import type { AssistantTurn, Turn as ChatTurn } from "../playground/conversation";
-import { settings } from "../playground/store";
+import type { AssistantTurn, Turn as ChatTurn } from "../chat/conversation";
+import { settings } from "../chat/store";
 import { openInChat } from "../requests/open_in_chat";
 import { type Turn, type TurnMessage, listTurns } from "./memories";
 

@@ -9,13 +9,13 @@ import { useLoaded } from "../../parts/loading";
 import { Markdown } from "../../parts/markdown";
 import { MoreButton } from "../../parts/more_button";
 import { usePaged } from "../../parts/paged";
-import { words } from "../../words";
+import { memoryWords } from "../../words/memory";
 import { continueInChat } from "./continue";
 import { deleteMemory, getMemory, listTurns } from "./memories";
 import { Search } from "./search";
 import { TurnView } from "./turn";
 
-const text = words.memory;
+const text = memoryWords;
 
 export function Details({ id }: { id: string }) {
   const { route } = useLocation();

@@ -6,12 +6,13 @@ import { when } from "../../parts/formats";
 import { MoreButton } from "../../parts/more_button";
 import { usePaged } from "../../parts/paged";
 import { useTitle } from "../../parts/title";
-import { words } from "../../words";
+import { memoryWords } from "../../words/memory";
+import { shellWords } from "../../words/shell";
 import { Details } from "./details";
 import { listMemories } from "./memories";
 import { Profile } from "./profile";
 
-const text = words.memory;
+const text = memoryWords;
 
 export default function Memory() {
   const { query } = useLocation();
@@ -39,7 +40,7 @@ function List() {
       {memories.items.length === 0 && memories.isLoaded && (
         <Empty title={text.none}>
           <p>
-            {text.noneHint} <a href="/console">{text.toChat}</a>
+            {text.noneHint} <a href="/console">{shellWords.toChat}</a>
           </p>
         </Empty>
       )}

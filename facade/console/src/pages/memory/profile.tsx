@@ -7,10 +7,10 @@ import { Empty } from "../../parts/empty";
 import { Failure } from "../../parts/failure";
 import { when } from "../../parts/formats";
 import { useLoaded } from "../../parts/loading";
-import { words } from "../../words";
+import { memoryWords } from "../../words/memory";
 import { type Fact, correctFact, deleteFact, deleteProfile, getProfile } from "./memories";
 
-const text = words.memory.profile;
+const text = memoryWords.profile;
 const MAX_VALUE = 200;
 
 export function Profile() {

@@ -3,10 +3,10 @@ import { useState } from "preact/hooks";
 
 import { Failure } from "../../parts/failure";
 import { when } from "../../parts/formats";
-import { words } from "../../words";
+import { memoryWords } from "../../words/memory";
 import { type Snippet, search } from "./memories";
 
-const text = words.memory.search;
+const text = memoryWords.search;
 
 export function Search({ id }: { id: string }) {
   const [query, setQuery] = useState("");

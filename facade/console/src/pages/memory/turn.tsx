@@ -1,10 +1,10 @@
 // A turn of a remembered conversation.
 import { when } from "../../parts/formats";
 import { Markdown } from "../../parts/markdown";
-import { words } from "../../words";
+import { memoryWords } from "../../words/memory";
 import type { Part, Turn } from "./memories";
 
-const text = words.memory;
+const text = memoryWords;
 
 export function TurnView({ turn }: { turn: Turn }) {
   return (

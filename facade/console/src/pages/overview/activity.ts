@@ -2,8 +2,8 @@
 import { json } from "../../api/client";
 import type { NamedLimit } from "../../parts/limit_bars";
 import type { LimitUsage } from "../../parts/limit_states";
-import { type List, call } from "../operations/admin";
-import type { Scope } from "../operations/scope";
+import { type List, call } from "../../admin/calls";
+import type { Scope } from "../../admin/scope";
 
 export interface Latency {
   count: number;
@@ -54,7 +54,7 @@ interface UsageSum {
 
 interface CallerUsage {
   limits: LimitUsage[];
-  allowed_models: { subject_kind: string; models: string[] }[];
+  allowed_models: { subject_kind: LimitUsage["subject_kind"]; models: string[] }[];
   usage: { day: UsageSum; month: UsageSum };
 }
 

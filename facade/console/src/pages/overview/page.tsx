@@ -9,11 +9,12 @@ import { useLoaded } from "../../parts/loading";
 import { Segments } from "../../parts/segments";
 import { Tiles } from "../../parts/tiles";
 import { useTitle } from "../../parts/title";
-import { count, duration, money, share } from "../../parts/units";
-import { words } from "../../words";
-import type { Scope } from "../operations/scope";
+import { count, duration, money, share } from "../../parts/formats";
+import { words } from "../../words/common";
+import { overviewWords } from "../../words/overview";
+import type { Scope } from "../../admin/scope";
 import { administersAll, mayAdministerAll } from "../../shell/session";
-import { AdminSignIn } from "../operations/admin_sign_in";
+import { AdminSignIn } from "../../admin/sign_in";
 import { type Split, getActivity } from "./activity";
 import { PERCENTILES, type Percentile, toSeries, totalsOf } from "./series";
 import { SpendingView } from "./spending";
@@ -31,7 +32,7 @@ const SPLITS: Record<Scope, readonly Split[]> = {
   mine: ["model", "key", "provider"],
   everyone: ["model", "user", "team", "key", "provider"],
 };
-const text = words.overview;
+const text = overviewWords;
 
 export default function Overview() {
   useTitle(text.title);
@@ -110,7 +111,7 @@ function ActivityView({ scope }: { scope: Scope }) {
           </select>
         </label>
         <button type="button" class="quiet" onClick={reload}>
-          {words.requests.refresh}
+          {words.refresh}
         </button>
       </div>
       <Failure error={error} />

@@ -4,14 +4,15 @@ import { Failure } from "../../parts/failure";
 import { LimitBars, type NamedLimit } from "../../parts/limit_bars";
 import { useLoaded } from "../../parts/loading";
 import { Tiles } from "../../parts/tiles";
-import { money } from "../../parts/units";
-import { words } from "../../words";
-import type { Scope } from "../operations/scope";
+import { money } from "../../parts/formats";
+import { words } from "../../words/common";
+import { overviewWords } from "../../words/overview";
+import type { Scope } from "../../admin/scope";
 import { getSpending } from "./activity";
 
 // Bars that are shown, of those that are the most used.
 const SHOWN = 8;
-const text = words.overview;
+const text = overviewWords;
 
 export function SpendingView({ scope }: { scope: Scope }) {
   const { data, error } = useLoaded((signal) => getSpending(scope, Date.now(), signal), [scope]);
@@ -49,7 +50,7 @@ export function SpendingView({ scope }: { scope: Scope }) {
           {limits.length > SHOWN && <p class="hint">{text.moreLimits(limits.length - SHOWN)}</p>}
           {data.allowed.map((allowed) => (
             <p key={allowed.subject_kind}>
-              {text.allowed(allowed.subject_kind.replace("_", " "))}{" "}
+              {text.allowed(words.limits.kinds[allowed.subject_kind])}{" "}
               {allowed.models.join(", ") || text.noModels}
             </p>
           ))}

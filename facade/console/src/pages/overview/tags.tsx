@@ -3,9 +3,13 @@ import { useState } from "preact/hooks";
 
 import { Empty } from "../../parts/empty";
 import { Failure } from "../../parts/failure";
-import { amount, number } from "../../parts/limit_states";
+import { exact } from "../../parts/formats";
+import { amount } from "../../parts/limit_states";
 import { useLoaded } from "../../parts/loading";
-import { getUsageByTag } from "../operations/admin";
+import { overviewWords } from "../../words/overview";
+import { getUsageByTag } from "../../admin/calls";
+
+const text = overviewWords.tags;
 
 const DAYS = 30;
 const DAY_MS = 86_400_000;
@@ -23,7 +27,7 @@ export function Tags() {
   );
   return (
     <section aria-labelledby="tags">
-      <h2 id="tags">Usage by tag</h2>
+      <h2 id="tags">{text.title}</h2>
       <form
         class="actions"
         onSubmit={(event) => {
@@ -32,43 +36,43 @@ export function Tags() {
         }}
       >
         <label>
-          Key of the tag
+          {text.key}
           <input
             value={written}
             onInput={(event) => setWritten(event.currentTarget.value)}
-            placeholder="project"
+            placeholder={text.example}
           />
         </label>
-        <button type="submit">Show</button>
+        <button type="submit">{text.show}</button>
       </form>
       <Failure error={error} />
       {data?.length === 0 && (
-        <Empty title="No requests with this tag">
+        <Empty title={text.none}>
           <p>
-            None of the last {DAYS} days. The setting <code>usage.tags</code> has the keys that are
-            counted.
+            {text.noneHint(DAYS)[0]}
+            <code>usage.tags</code>
+            {text.noneHint(DAYS)[1]}
           </p>
         </Empty>
       )}
       {data !== undefined && data.length > 0 && (
-        <div class="scroll" tabIndex={0} role="region" aria-label="Usage by tag">
+        <div class="scroll" tabIndex={0} role="region" aria-label={text.title}>
           <table>
             <thead>
               <tr>
                 <th>{tag}</th>
-                <th>Requests</th>
-                <th>Input tokens</th>
-                <th>Output tokens</th>
-                <th>Cost</th>
+                {text.columns.map((column) => (
+                  <th key={column}>{column}</th>
+                ))}
               </tr>
             </thead>
             <tbody>
               {data.map((one) => (
                 <tr key={one.id}>
                   <td>{one.id}</td>
-                  <td>{number.format(one.requests)}</td>
-                  <td>{number.format(one.input_tokens)}</td>
-                  <td>{number.format(one.output_tokens)}</td>
+                  <td>{exact(one.requests)}</td>
+                  <td>{exact(one.input_tokens)}</td>
+                  <td>{exact(one.output_tokens)}</td>
                   <td>{amount(one.cost)}</td>
                 </tr>
               ))}

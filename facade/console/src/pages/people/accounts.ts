@@ -1,7 +1,7 @@
 // Users, teams, keys, their limits and the audit log, for administrators.
 import type { LimitUsage } from "../../parts/limit_states";
 import type { Role } from "../../shell/session";
-import { type List, call } from "../operations/admin";
+import { type List, call } from "../../admin/calls";
 
 export const PLANS = ["personal_free", "personal_pro", "team_pro", "enterprise"] as const;
 export type Plan = (typeof PLANS)[number];

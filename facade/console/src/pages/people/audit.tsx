@@ -3,13 +3,13 @@ import { useState } from "preact/hooks";
 
 import { Empty } from "../../parts/empty";
 import { Failure } from "../../parts/failure";
-import { when } from "../../parts/formats";
+import { money, when } from "../../parts/formats";
 import { Pager, usePages } from "../../parts/pager";
-import { money } from "../../parts/units";
-import { words } from "../../words";
+import { words } from "../../words/common";
+import { peopleWords } from "../../words/people";
 import { type AuditEntry, listAudit } from "./accounts";
 
-const text = words.people.audit;
+const text = peopleWords.audit;
 const KINDS = ["key", "user", "team", "tag", "end_user", "admin_key", "model_group", "provider", "invitation", "session"] as const;
 
 export function Audit() {
@@ -30,7 +30,7 @@ export function Audit() {
           </select>
         </label>
         <button type="button" class="quiet" onClick={pages.reload}>
-          {words.requests.refresh}
+          {words.refresh}
         </button>
       </div>
       <Failure error={pages.error} />

@@ -11,7 +11,8 @@ import { MoreButton } from "../../parts/more_button";
 import { usePaged } from "../../parts/paged";
 import { Status, type Tone } from "../../parts/status";
 import { administersAll, session } from "../../shell/session";
-import { words } from "../../words";
+import { words } from "../../words/common";
+import { peopleWords } from "../../words/people";
 import {
   type Invitation,
   PLANS,
@@ -21,7 +22,7 @@ import {
 } from "./accounts";
 import { RoleOptions } from "./role_options";
 
-const text = words.people.invitations;
+const text = peopleWords.invitations;
 const TONES: Record<Invitation["state"], Tone> = { open: "good", accepted: "quiet", expired: "bad" };
 const DAY_S = 86_400;
 const DAYS = [1, 7, 30, 90] as const;
@@ -49,7 +50,7 @@ export function Invitations() {
               <code>{link}</code>
               <CopyButton text={link} label={words.copy} name={text.theLink} />
               <button type="button" class="quiet small" onClick={() => setLink(undefined)}>
-                {words.people.keys.hide}
+                {peopleWords.keys.hide}
               </button>
             </p>
           </div>
@@ -83,7 +84,7 @@ function Card({ invitation, onChanged }: { invitation: Invitation; onChanged: ()
       </h3>
       <p class="hint">
         {words.roles[invitation.role]}
-        {invitation.team !== null && ` · ${words.people.users.inTeam(invitation.team)}`}
+        {invitation.team !== null && ` · ${peopleWords.users.inTeam(invitation.team)}`}
         {` · ${text.by(by, when(invitation.created_at))}`}
         {invitation.accepted_at === null
           ? ` · ${text.ends(when(invitation.expires_at))}`
@@ -138,7 +139,7 @@ function Invite({ onCreated }: { onCreated: (link: string) => void }) {
           <input name="user" autocomplete="off" maxLength={64} />
         </label>
         <label>
-          {words.people.users.role}
+          {peopleWords.users.role}
           <select name="role">
             <RoleOptions initial="user" />
           </select>
@@ -146,7 +147,7 @@ function Invite({ onCreated }: { onCreated: (link: string) => void }) {
         {administersAll.value ? (
           <>
             <label>
-              {words.people.keys.team}
+              {peopleWords.keys.team}
               <input name="team" autocomplete="off" />
             </label>
             <label>
@@ -162,7 +163,7 @@ function Invite({ onCreated }: { onCreated: (link: string) => void }) {
             </label>
           </>
         ) : (
-          <p class="hint">{words.people.users.inTeam(session.value?.team ?? "")}</p>
+          <p class="hint">{peopleWords.users.inTeam(session.value?.team ?? "")}</p>
         )}
         <label>
           {text.endsIn}

@@ -13,11 +13,12 @@ import { Status, type Tone } from "../../parts/status";
 import { useActions } from "../../parts/actions";
 import { administersAll } from "../../shell/session";
 import { setupChanged } from "../../shell/setup";
-import { words } from "../../words";
+import { words } from "../../words/common";
+import { peopleWords } from "../../words/people";
 import { type Key, createKey, listKeys, revokeKey, rotateKey, updateKey } from "./accounts";
-import { LimitsForm } from "../operations/limits";
+import { LimitsForm } from "./limits";
 
-const text = words.people.keys;
+const text = peopleWords.keys;
 const TONES: Record<Key["state"], Tone> = { active: "good", disabled: "warning", expired: "bad", revoked: "quiet" };
 
 export function Keys() {

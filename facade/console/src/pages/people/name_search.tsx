@@ -1,5 +1,5 @@
 // A search for one subject by its whole name.
-import { words } from "../../words";
+import { requestsWords } from "../../words/requests";
 
 export function NameSearch({ label, onSearch }: { label: string; onSearch: (name: string) => void }) {
   return (
@@ -17,7 +17,7 @@ export function NameSearch({ label, onSearch }: { label: string; onSearch: (name
         {label}
         <input type="search" name="name" autocomplete="off" />
       </label>
-      <button class="quiet">{words.requests.filters.search}</button>
+      <button class="quiet">{requestsWords.filters.search}</button>
     </form>
   );
 }

@@ -4,11 +4,11 @@ import { Failure } from "../../parts/failure";
 import { LimitBars } from "../../parts/limit_bars";
 import { MoreButton } from "../../parts/more_button";
 import { usePaged } from "../../parts/paged";
-import { words } from "../../words";
+import { peopleWords } from "../../words/people";
 import { listLimits } from "./accounts";
-import { SubjectLimits } from "../operations/subjects";
+import { SubjectLimits } from "./subjects";
 
-const text = words.people.limits;
+const text = peopleWords.limits;
 
 export function OtherLimits() {
   const limited = usePaged(listLimits, []);

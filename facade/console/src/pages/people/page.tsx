@@ -3,9 +3,9 @@ import { useLocation } from "preact-iso";
 
 import { Segments } from "../../parts/segments";
 import { useTitle } from "../../parts/title";
-import { words } from "../../words";
+import { peopleWords } from "../../words/people";
 import { administersAll, isAdministrator } from "../../shell/session";
-import { AdminSignIn } from "../operations/admin_sign_in";
+import { AdminSignIn } from "../../admin/sign_in";
 import { Audit } from "./audit";
 import { Invitations } from "./invitations";
 import { Keys } from "./keys";
@@ -16,7 +16,7 @@ import { Users } from "./users";
 const TABS = { keys: Keys, users: Users, invitations: Invitations, teams: Teams, limits: OtherLimits, audit: Audit };
 type Tab = keyof typeof TABS;
 const OF_TEAM: readonly string[] = ["keys", "users", "invitations"] satisfies Tab[];
-const text = words.people;
+const text = peopleWords;
 
 export default function People() {
   useTitle(text.title);

@@ -1,6 +1,6 @@
 // The roles that the person who is signed in may give.
 import { type Role, session } from "../../shell/session";
-import { words } from "../../words";
+import { words } from "../../words/common";
 
 const ROLES: readonly Role[] = ["viewer", "user", "team_admin", "admin"];
 

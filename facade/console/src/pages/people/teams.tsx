@@ -8,12 +8,13 @@ import { when } from "../../parts/formats";
 import { MoreButton } from "../../parts/more_button";
 import { usePaged } from "../../parts/paged";
 import { useActions } from "../../parts/actions";
-import { words } from "../../words";
+import { words } from "../../words/common";
+import { peopleWords } from "../../words/people";
 import { PLANS, type Team, createTeam, deleteTeam, listTeams, setTeamPlan } from "./accounts";
-import { LimitsForm } from "../operations/limits";
+import { LimitsForm } from "./limits";
 import { NameSearch } from "./name_search";
 
-const text = words.people.teams;
+const text = peopleWords.teams;
 
 export function Teams() {
   const [name, setName] = useState("");
@@ -76,7 +77,7 @@ function Card({ team, onChanged }: { team: Team; onChanged: () => void }) {
     <article aria-label={team.name}>
       <h3>{team.name}</h3>
       <p class="hint">
-        {text.members(team.users)} · {words.people.users.since(when(team.created_at))}
+        {text.members(team.users)} · {peopleWords.users.since(when(team.created_at))}
       </p>
       <div class="actions">
         <label class="inline">
@@ -99,7 +100,7 @@ function Card({ team, onChanged }: { team: Team; onChanged: () => void }) {
           </select>
         </label>
         <button type="button" class="quiet" aria-expanded={isShown} onClick={() => setShown(!isShown)}>
-          {words.people.keys.limits}
+          {peopleWords.keys.limits}
           <span class="visually-hidden"> {team.name}</span>
         </button>
         <ConfirmButton

@@ -9,13 +9,15 @@ import { MoreButton } from "../../parts/more_button";
 import { usePaged } from "../../parts/paged";
 import { useActions } from "../../parts/actions";
 import { administersAll } from "../../shell/session";
-import { words } from "../../words";
+import { words } from "../../words/common";
+import { peopleWords } from "../../words/people";
+import { requestsWords } from "../../words/requests";
 import { type User, createUser, deleteUser, eraseUser, listUsers, moveUser, setRole } from "./accounts";
-import { LimitsForm } from "../operations/limits";
+import { LimitsForm } from "./limits";
 import { NameSearch } from "./name_search";
 import { RoleOptions, mayMakeAdministrators } from "./role_options";
 
-const text = words.people.users;
+const text = peopleWords.users;
 
 export function Users() {
   const [name, setName] = useState("");
@@ -118,7 +120,7 @@ function Card({ user, onChanged }: { user: User; onChanged: () => void }) {
               aria-expanded={shown === "limits"}
               onClick={() => toggle("limits")}
             >
-              {words.people.keys.limits}
+              {peopleWords.keys.limits}
               <span class="visually-hidden"> {user.name}</span>
             </button>
             <button
@@ -131,7 +133,7 @@ function Card({ user, onChanged }: { user: User; onChanged: () => void }) {
               <span class="visually-hidden"> {user.name}</span>
             </button>
             <a href={`/console/requests?scope=everyone&user_id=${id}`}>
-              {words.requests.title}
+              {requestsWords.title}
               <span class="visually-hidden"> {user.name}</span>
             </a>
             <ConfirmButton
@@ -175,7 +177,7 @@ function Card({ user, onChanged }: { user: User; onChanged: () => void }) {
             {text.moveTo}
             <input name="team" autocomplete="off" defaultValue={user.team ?? ""} />
           </label>
-          <button>{words.people.keys.save}</button>
+          <button>{peopleWords.keys.save}</button>
         </form>
       )}
     </article>

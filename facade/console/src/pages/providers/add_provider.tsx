@@ -4,7 +4,8 @@ import { useState } from "preact/hooks";
 import { useActions } from "../../parts/actions";
 import { CopyButton } from "../../parts/copy";
 import { Failure } from "../../parts/failure";
-import { words } from "../../words";
+import { words } from "../../words/common";
+import { providersWords } from "../../words/providers";
 import {
   type Described,
   KINDS,
@@ -17,7 +18,7 @@ import {
 } from "./stored";
 import { TestResult } from "./test_result";
 
-const text = words.providers.add;
+const text = providersWords.add;
 const OTHER = "";
 
 export function AddProvider({
@@ -109,7 +110,7 @@ export function AddProvider({
                 type="url"
                 required
                 autocomplete="off"
-                placeholder="https://llm.example.com/v1"
+                placeholder={text.addressExample}
               />
             </label>
           </>

@@ -1,10 +1,9 @@
 // The models of a provider that were called lately, and how they did.
-import { when } from "../../parts/formats";
-import { duration } from "../../parts/units";
-import { words } from "../../words";
-import type { Provider, ProviderModel } from "../operations/admin";
+import { duration, when } from "../../parts/formats";
+import { providersWords } from "../../words/providers";
+import type { Provider, ProviderModel } from "../../admin/calls";
 
-const text = words.providers;
+const text = providersWords;
 
 export function HealthTable({ provider }: { provider: Provider }) {
   if (provider.models.length === 0) return <p class="hint">{text.notCalled}</p>;

@@ -4,12 +4,12 @@ import { useState } from "preact/hooks";
 import { Empty } from "../../parts/empty";
 import { Failure } from "../../parts/failure";
 import { useLoaded } from "../../parts/loading";
-import { exact } from "../../parts/units";
-import { words } from "../../words";
-import { getProviders } from "../operations/admin";
+import { exact, price } from "../../parts/formats";
+import { providersWords } from "../../words/providers";
+import { getProviders } from "../../admin/calls";
 import { type Model, listModels } from "./stored";
 
-const text = words.providers.models;
+const text = providersWords.models;
 // A longer list is searched.
 const MAX_SHOWN = 200;
 
@@ -68,8 +68,8 @@ function Row({ model, fallbacks }: { model: Model; fallbacks: readonly string[] 
       <td>{model.owned_by}</td>
       <td>{abilities.join(", ")}</td>
       <td>{model.max_input_tokens !== null && exact(model.max_input_tokens)}</td>
-      <td>{pricing !== null && `$${pricing.input}`}</td>
-      <td>{pricing !== null && `$${pricing.output}`}</td>
+      <td>{pricing !== null && price(pricing.input)}</td>
+      <td>{pricing !== null && price(pricing.output)}</td>
       <td>{fallbacks.length > 0 && `→ ${fallbacks.join(" → ")}`}</td>
     </tr>
   );

@@ -4,14 +4,14 @@ import { useLocation } from "preact-iso";
 import { Segments } from "../../parts/segments";
 import { useTitle } from "../../parts/title";
 import { administersAll } from "../../shell/session";
-import { words } from "../../words";
-import { AdminSignIn } from "../operations/admin_sign_in";
+import { providersWords } from "../../words/providers";
+import { AdminSignIn } from "../../admin/sign_in";
 import { ModelTable } from "./model_table";
 import { ProviderList } from "./provider_list";
 
 const TABS = { providers: ProviderList, models: ModelTable };
 type Tab = keyof typeof TABS;
-const text = words.providers;
+const text = providersWords;
 
 export default function Providers() {
   useTitle(text.title);

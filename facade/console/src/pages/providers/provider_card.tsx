@@ -6,13 +6,13 @@ import { ConfirmButton } from "../../parts/confirm";
 import { Failure } from "../../parts/failure";
 import { when } from "../../parts/formats";
 import { Status } from "../../parts/status";
-import { words } from "../../words";
-import type { Provider } from "../operations/admin";
+import { providersWords } from "../../words/providers";
+import type { Provider } from "../../admin/calls";
 import { HealthTable } from "./health_table";
 import { type ProviderTest, type StoredProvider, removeProvider, storeProvider, testProvider } from "./stored";
 import { TestResult } from "./test_result";
 
-const text = words.providers;
+const text = providersWords;
 const MARKS = { healthy: "●", degraded: "◐", down: "○" } as const;
 // Of the gateway itself: there is nothing to test.
 const OWN: readonly string[] = ["sandbox", "embedded"];

@@ -5,14 +5,14 @@ import { Empty } from "../../parts/empty";
 import { Failure } from "../../parts/failure";
 import { useLoaded } from "../../parts/loading";
 import { setupChanged } from "../../shell/setup";
-import { words } from "../../words";
-import { type Provider, getProviders } from "../operations/admin";
+import { providersWords } from "../../words/providers";
+import { type Provider, getProviders } from "../../admin/calls";
 import { AddProvider } from "./add_provider";
 import { ProviderCard } from "./provider_card";
 import { type StoredProvider, listStored } from "./stored";
 
 const EVERY_MS = 5000;
-const text = words.providers;
+const text = providersWords;
 
 export function ProviderList() {
   const health = useLoaded(getProviders, []);

@@ -1,6 +1,6 @@
 // Providers that administrators store, tests of providers, and the models that are offered.
 import { json } from "../../api/client";
-import { type List, call } from "../operations/admin";
+import { type List, call } from "../../admin/calls";
 
 export const KINDS = ["openai", "anthropic", "gemini"] as const;
 export type Kind = (typeof KINDS)[number];

@@ -1,7 +1,7 @@
 // The outcome of a test of a provider.
 import { Status, type Tone } from "../../parts/status";
-import { duration } from "../../parts/units";
-import { words } from "../../words";
+import { duration } from "../../parts/formats";
+import { providersWords } from "../../words/providers";
 import type { ProviderTest } from "./stored";
 
 const TONES: Record<ProviderTest["outcome"], Tone> = {
@@ -12,7 +12,7 @@ const TONES: Record<ProviderTest["outcome"], Tone> = {
   not_allowed: "bad",
   failed: "warning",
 };
-const text = words.providers.test;
+const text = providersWords.test;
 
 /** The outcome of a test; screen readers read it when it comes. */
 export function TestResult({ test }: { test: ProviderTest | undefined }) {
@@ -23,7 +23,7 @@ export function TestResult({ test }: { test: ProviderTest | undefined }) {
           <Status tone={TONES[test.outcome]}>{text.outcomes[test.outcome]}</Status>{" "}
           <span class="hint">
             {test.outcome === "valid" && `${text.models(test.models.length)} · `}
-            {test.status !== null && test.status !== 200 && `HTTP ${test.status} · `}
+            {test.status !== null && test.status !== 200 && `${text.status(test.status)} · `}
             {duration(test.duration_ms)}
           </span>
         </p>

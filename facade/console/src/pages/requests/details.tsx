@@ -5,21 +5,21 @@ import type { ComponentChildren } from "preact";
 
 import { CopyButton } from "../../parts/copy";
 import { Failure } from "../../parts/failure";
-import { when } from "../../parts/formats";
+import { count, duration, money, when } from "../../parts/formats";
 import { useLoaded } from "../../parts/loading";
 import { Status } from "../../parts/status";
 import { Tiles } from "../../parts/tiles";
 import { useTitle } from "../../parts/title";
-import { count, duration, money } from "../../parts/units";
-import { words } from "../../words";
-import type { Scope } from "../operations/scope";
+import { words } from "../../words/common";
+import { requestsWords } from "../../words/requests";
+import type { Scope } from "../../admin/scope";
 import { type LoggedBody, type RequestDetails, getRequest } from "./log";
 import { openInChat, readChat } from "./open_in_chat";
 import { toneOf } from "./table";
 import { Timeline } from "./timeline";
 import { ToolCalls } from "./tool_calls";
 
-const text = words.requests;
+const text = requestsWords;
 
 export function RequestPage({ scope, id }: { scope: Scope; id: string }) {
   useTitle(text.one);

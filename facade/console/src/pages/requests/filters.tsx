@@ -1,11 +1,11 @@
 // The filters of the log. They are in the address, so that a search can be linked to.
 import { useLocation } from "preact-iso";
 
-import { words } from "../../words";
-import type { Scope } from "../operations/scope";
+import { requestsWords } from "../../words/requests";
+import type { Scope } from "../../admin/scope";
 import type { RequestFilter } from "./log";
 
-const { filters } = words.requests;
+const { filters } = requestsWords;
 const FIELDS = ["text", "model", "provider", "request_id", "tag", "end_user", "min_cost", "max_cost"] as const;
 const IDS = ["user_id", "key_id"] as const;
 const STATUSES = ["2xx", "4xx", "429", "499", "5xx"] as const;
@@ -101,7 +101,7 @@ export function Filters({
                 name={name}
                 autocomplete="off"
                 inputMode={name.endsWith("cost") ? "decimal" : "text"}
-                placeholder={name === "tag" ? "project=alpha" : undefined}
+                placeholder={name === "tag" ? filters.tagExample : undefined}
                 defaultValue={values[name] ?? ""}
               />
             </label>

@@ -1,7 +1,7 @@
 // The request log: that of the caller by the public API, and everyone's for administrators.
 import { json } from "../../api/client";
-import { type List, call } from "../operations/admin";
-import type { Scope } from "../operations/scope";
+import { type List, call } from "../../admin/calls";
+import type { Scope } from "../../admin/scope";
 
 export interface LoggedRequest {
   id: string;

@@ -1,9 +1,9 @@
 // A logged request as a conversation of the chat.
-import type { AssistantTurn, Block, Turn, UserTurn } from "../playground/conversation";
-import { settled } from "../playground/history";
-import { ended } from "../playground/run";
-import { DEFAULTS, type DialectName, type Settings } from "../playground/settings";
-import { EMPTY, change, setMessage, showNewChat } from "../playground/store";
+import type { AssistantTurn, Block, Turn, UserTurn } from "../chat/conversation";
+import { settled } from "../chat/history";
+import { ended } from "../chat/run";
+import { DEFAULTS, type DialectName, type Settings } from "../chat/settings";
+import { EMPTY, change, setMessage, showNewChat } from "../chat/store";
 import { parsed } from "./bodies";
 import type { RequestDetails } from "./log";
 

@@ -8,10 +8,11 @@ import { useLoaded } from "../../parts/loading";
 import { Pager, usePages } from "../../parts/pager";
 import { Segments } from "../../parts/segments";
 import { useTitle } from "../../parts/title";
-import { words } from "../../words";
-import type { Scope } from "../operations/scope";
+import { words } from "../../words/common";
+import { requestsWords } from "../../words/requests";
+import type { Scope } from "../../admin/scope";
 import { administersAll, mayAdministerAll } from "../../shell/session";
-import { AdminSignIn } from "../operations/admin_sign_in";
+import { AdminSignIn } from "../../admin/sign_in";
 import { listUsers } from "../people/accounts";
 import { RequestPage } from "./details";
 import { Filters, toQuery, useFilters } from "./filters";
@@ -19,7 +20,7 @@ import { listRequests } from "./log";
 import { RequestTable } from "./table";
 
 const TAIL_MS = 2000;
-const text = words.requests;
+const text = requestsWords;
 
 export default function Requests() {
   const { params } = useRoute();
@@ -87,7 +88,7 @@ function Log({ scope }: { scope: Scope }) {
           {text.tail}
         </label>
         <button type="button" class="quiet small" onClick={reload}>
-          {text.refresh}
+          {words.refresh}
         </button>
       </div>
       <Failure error={pages.error} />

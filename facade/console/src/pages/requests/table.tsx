@@ -1,18 +1,11 @@
 // The rows of the log.
 import { Status, type Tone } from "../../parts/status";
-import { count, duration, money } from "../../parts/units";
-import { words } from "../../words";
-import type { Scope } from "../operations/scope";
+import { count, duration, moment, money } from "../../parts/formats";
+import { requestsWords } from "../../words/requests";
+import type { Scope } from "../../admin/scope";
 import type { LoggedRequest } from "./log";
 
-const { columns } = words.requests;
-const moment = new Intl.DateTimeFormat(undefined, {
-  month: "short",
-  day: "numeric",
-  hour: "numeric",
-  minute: "2-digit",
-  second: "2-digit",
-});
+const { columns } = requestsWords;
 
 /** Return the address of the page of a request. */
 export function addressOf(id: string, scope: Scope): string {
@@ -37,7 +30,7 @@ export function RequestTable({
 }) {
   const hasUsers = scope === "everyone";
   return (
-    <div class="scroll" tabIndex={0} role="region" aria-label={words.requests.title}>
+    <div class="scroll" tabIndex={0} role="region" aria-label={requestsWords.title}>
       <table class="stacked">
         <thead>
           <tr>
@@ -55,7 +48,7 @@ export function RequestTable({
             <tr key={request.id}>
               <td>
                 <a href={addressOf(request.id, scope)} title={request.request_id}>
-                  {moment.format(request.ended_at * 1000)}
+                  {moment(request.ended_at)}
                 </a>
               </td>
               <td>
@@ -85,7 +78,7 @@ function notes(request: LoggedRequest): string {
     request.error_code,
     request.model !== null && request.model !== request.requested_model && request.model,
     request.provider,
-    request.attempts > 1 && words.requests.attempts(request.attempts),
+    request.attempts > 1 && requestsWords.attempts(request.attempts),
   ]
     .filter(Boolean)
     .join(" · ");

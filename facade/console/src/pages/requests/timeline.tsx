@@ -1,9 +1,9 @@
 // What happened to a request over its time: attempts that failed, the one that answered.
-import { duration } from "../../parts/units";
-import { words } from "../../words";
+import { duration } from "../../parts/formats";
+import { requestsWords } from "../../words/requests";
 import type { RequestDetails } from "./log";
 
-const text = words.requests;
+const text = requestsWords;
 
 interface Span {
   name: string;

@@ -1,5 +1,5 @@
 // Calls of tools in a logged answer.
-import { words } from "../../words";
+import { requestsWords } from "../../words/requests";
 import type { LoggedBody } from "./log";
 import { eventsOf } from "./bodies";
 
@@ -14,8 +14,8 @@ export function ToolCalls({ body }: { body: LoggedBody | null }) {
   if (calls.length === 0) return null;
   return (
     <>
-      <h3>{words.requests.tools}</h3>
-      <ol class="calls" aria-label={words.requests.tools}>
+      <h3>{requestsWords.tools}</h3>
+      <ol class="calls" aria-label={requestsWords.tools}>
         {calls.map(({ name, kind }, index) => (
           <li key={index}>
             <code>{name}</code> <span class="hint">{kind}</span>
