@@ -51,6 +51,8 @@ IN_ORDER = (*SHARED_PROCESSES.values(), (BEHIND_ENVOY,), LONG)
 
 # As in a process of the gateway: collections take a twentieth of the time of the tests otherwise.
 gc.set_threshold(15_000, 150, 100)
+# While tests are collected hardly anything is garbage.
+gc.disable()
 
 
 # Tests for Python's own loop. Their clients write to connections that the gateway may have closed,
@@ -143,3 +145,4 @@ def pytest_collection_finish() -> None:
     """Keep the garbage collector from the tests themselves: they are a million objects."""
     gc.collect()
     gc.freeze()
+    gc.enable()

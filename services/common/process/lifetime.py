@@ -68,6 +68,7 @@ class Lifecycle:
         """Notify the parent that the process accepts requests; `word` is a message for it."""
         gc.collect()
         gc.freeze()
+        gc.enable()
         return_free_memory()
         request_huge_pages()
         write_counts()
