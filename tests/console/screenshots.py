@@ -1,6 +1,13 @@
-"""Takes the pictures of the console for the README and `docs/`: `make screenshots`."""
+"""Takes the pictures of the console for the README and `docs/`: `make screenshots`.
+
+Its gateway and its browser begin at the same time of the same day, so that two runs differ little:
+`make soak` compares new pictures with those that are committed.
+"""
 
 import asyncio
+import re
+import time
+from datetime import UTC, datetime
 from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -10,6 +17,7 @@ from PIL import Image, ImageDraw
 from playwright.async_api import Page, async_playwright, expect
 
 from services.accounts.admin.admin_keys import hash_admin_key, make_admin_key
+from services.common.clock import Clock
 from tests.console.conftest import ARGUMENTS, executable, session_cookie
 from tests.console.documents import Editor
 from tests.gateway_in_process import Gateway, running_gateway
@@ -17,6 +25,7 @@ from tests.services.media.conversion.papers import two_columns
 from tests.waiting import until
 
 TARGET = Path("docs/images")
+START = datetime(2026, 11, 17, 10, 30, tzinfo=UTC)
 WIDTH, HEIGHT = 1280, 760
 # So that the picture has the page from its top to its end.
 NAMES = {"conversation": "chat"}
@@ -63,15 +72,27 @@ FILES = (
 )
 
 
-async def take_all() -> None:
-    """Take a picture of each page of a gateway that has been used."""
+async def take_all(target: Path) -> None:
+    """Take a picture of each page of a gateway that has been used, into a folder."""
+    ahead_s = START.timestamp() - time.time()
+    clock = Clock(now=lambda: time.time() + ahead_s)
+    # A machine that does other work, too, takes longer than Playwright waits by default.
+    expect.set_options(timeout=30_000)
     with TemporaryDirectory() as folder:
-        async with running_gateway(Path(folder), **SECTIONS) as gateway, async_playwright() as p:
+        async with (
+            running_gateway(Path(folder), clock=clock, **SECTIONS) as gateway,
+            async_playwright() as p,
+        ):
             await use(gateway)
             browser = await p.chromium.launch(executable_path=executable(), args=ARGUMENTS)
             context = await browser.new_context(
-                base_url=gateway.url, viewport={"width": WIDTH, "height": HEIGHT}
+                base_url=gateway.url,
+                viewport={"width": WIDTH, "height": HEIGHT},
+                locale="en-US",
+                timezone_id="UTC",
+                reduced_motion="reduce",
             )
+            await context.clock.install(time=clock.now())
             await context.add_cookies([await session_cookie(gateway, ADMIN_KEY)])
             page = await context.new_page()
             for take in (
@@ -82,7 +103,7 @@ async def take_all() -> None:
                 height = HEIGHTS.get(name, HEIGHT)
                 await page.set_viewport_size({"width": WIDTH, "height": height})
                 await take(page)
-                await page.screenshot(path=TARGET / f"console-{name}.png")
+                await page.screenshot(path=target / f"console-{name}.png")
             await browser.close()
 
 
@@ -106,7 +127,8 @@ async def use(gateway: Gateway) -> None:
         body = {"metadata": {"title": title, "model": "fast"}, "items": []}
         await post(gateway, "/beta/v1/conversations", body)
 
-    await limit(gateway, "tester", {"spend_per_month": "2.00", "requests_per_minute": 60})
+    # Enough for what two requests at once may cost at most, which a budget reserves.
+    await limit(gateway, "tester", {"spend_per_month": "20.00", "requests_per_minute": 60})
     editor = await Editor.create(gateway, "On tides")
     await editor.insert_everything()
 
@@ -160,6 +182,8 @@ async def conversation(page: Page) -> None:
 async def comparison(page: Page) -> None:
     """Ask two models at the same time."""
     await page.goto("/console?chat=new")
+    # Once the earlier chat has been put away.
+    await expect(page).to_have_url(re.compile("/console$"))
     await expect(page.get_by_role("article", name="Answer")).to_have_count(0)
     await page.get_by_label("Model", exact=True).fill("fast")
     # The list of models would cover what is below.
@@ -190,7 +214,7 @@ async def chats(page: Page) -> None:
 async def files(page: Page) -> None:
     """List files, and choose one of them."""
     await page.goto("/console/files")
-    await expect(page.locator(".thumbnail img")).to_be_visible()
+    await expect(page.locator(".thumbnail img")).to_have_count(2)
     await expect(page.locator(".thumbnail pre")).to_have_count(1)
     await page.get_by_label("Choose harvest.md").check()
     await page.mouse.move(0, 0)
@@ -249,7 +273,8 @@ async def providers(page: Page) -> None:
     """Show the providers and their health."""
     await page.goto("/console/providers")
     await expect(page.get_by_role("heading", name="openai").first).to_be_visible()
+    await expect(page.get_by_role("form").get_by_label("Provider")).to_have_value("cerebras")
 
 
 if __name__ == "__main__":
-    asyncio.run(take_all())
+    asyncio.run(take_all(TARGET))

@@ -126,7 +126,7 @@ async def test_the_sandbox_is_chosen_and_costs_are_shown(browser, tmp_path):
         listed = page.get_by_role("listbox", name="Models").get_by_role("option")
         await page.keyboard.type("dear")
         await expect(listed).to_have_count(1)
-        await expect(listed).to_contain_text("$1000000 in, $0 out per million tokens")
+        await expect(listed).to_contain_text("$1,000,000.00 in, $0.00 out per million tokens")
         assert await serious_violations(page) == []
         await page.keyboard.press("ArrowDown")
         await page.keyboard.press("Enter")

@@ -29,8 +29,6 @@ Mode = Literal["auto", "enabled", "strict"]
 Json = dict[str, Any]
 
 OTHER_DIALECT: Mapping[Dialect, Dialect] = {"openai": "anthropic", "anthropic": "openai"}
-# A breaker remembers what its model did, so each case has models of its own.
-_CASES = 1500 if is_soak() else 450
 # Silence is skipped, but the gateway's own timers in it are not.
 STREAM_IDLE_S = 30
 # What is done every few seconds, and is no part of these tests, would be done in skipped time.
@@ -122,6 +120,14 @@ class Answer:
         return attempts
 
 
+def _cases() -> int:
+    """Return how many cases there may be: a breaker remembers what its model did in each.
+
+    Not a constant: whether all are to be tried is not known yet when this module is imported.
+    """
+    return 1500 if is_soak() else 450
+
+
 class Scenario:
     """A gateway, its upstream, and a caller.
 
@@ -143,7 +149,7 @@ class Scenario:
     def fresh(self, provider: Dialect = "openai") -> Models:
         """Return models that nobody has asked yet, the first of `provider`."""
         number = next(self._numbers)
-        assert number < _CASES, "more cases than models"
+        assert number < _cases(), "more cases than models"
         return _models(provider, number)
 
     async def ask(self, path: str, body: Json) -> Answer:
@@ -214,7 +220,7 @@ async def scenario(folder: Path, **limits: float) -> AsyncIterator[Scenario]:
     clock = asyncio.get_running_loop().time
     models = [
         {"name": name, "provider": provider, "upstream": one.first, "fallbacks": fallbacks}
-        for number in range(_CASES)
+        for number in range(_cases())
         for provider in OTHER_DIALECT
         for one in [_models(provider, number)]
         for name, fallbacks in ((one.auto, [one.names[1]]), (one.alone, []))

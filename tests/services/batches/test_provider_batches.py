@@ -133,9 +133,14 @@ class Worlds(Hosts):
     def submitting(self, queue: TaskQueue) -> Submitting:
         at_provider = ProviderQueue(self.engine, self.own_clock, queue)
         budget = open_budget(Limits())
+        clock = self.own_clock
         return Submitting(
-            queue, at_provider, self.provider, self.render, str, budget, self.own_clock
+            queue, at_provider, self.provider, self.render, str, budget, clock, self.sleep
         )
+
+    async def sleep(self, seconds: float) -> None:
+        """Let time pass."""
+        self.clock.now_s += seconds
 
     def collecting(self, queue: TaskQueue) -> Collecting:
         at_provider = ProviderQueue(self.engine, self.own_clock, queue)

@@ -9,6 +9,7 @@ import {
   latestChats,
   loadChats,
   renameChat,
+  rootOf,
   titleOf,
 } from "../../chats/chats";
 import type { Conversation } from "../../chats/conversations";
@@ -70,7 +71,7 @@ export default function Chats() {
       )}
       <ul class="cards" aria-label={text.title}>
         {shown?.map((chat) => (
-          <li key={chat.id}>
+          <li key={rootOf(chat)}>
             <Card chat={chat} />
           </li>
         ))}

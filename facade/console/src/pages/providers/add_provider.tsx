@@ -34,11 +34,14 @@ export function AddProvider({
   onAdded: () => void;
 }) {
   const free = presets.filter(({ id }) => !taken.includes(id));
-  const [chosen, setChosen] = useState(free[0]?.id ?? OTHER);
+  const [choice, setChoice] = useState<string>();
   const [test, setTest] = useState<ProviderTest>();
   const [lines, setLines] = useState("");
   const [isBusy, setBusy] = useState(false);
   const { error, run } = useActions();
+  // Until somebody chooses, and once there is a provider of the chosen name, it is the first one.
+  const isOpen = choice === OTHER || free.some(({ id }) => id === choice);
+  const chosen = isOpen ? choice : (free[0]?.id ?? OTHER);
   const preset = free.find(({ id }) => id === chosen);
 
   async function submit(event: SubmitEvent): Promise<void> {
@@ -55,7 +58,7 @@ export function AddProvider({
       } else if (canStore) {
         await storeProvider(name, described);
         form.reset();
-        setChosen(free.find(({ id }) => id !== name)?.id ?? OTHER);
+        setChoice(undefined);
         onAdded();
       } else {
         setLines(settingsLines(name, described, preset?.key_variable ?? variableOf(name)));
@@ -74,7 +77,7 @@ export function AddProvider({
           <select
             value={chosen}
             onChange={(event) => {
-              setChosen(event.currentTarget.value);
+              setChoice(event.currentTarget.value);
               setTest(undefined);
               setLines("");
             }}
