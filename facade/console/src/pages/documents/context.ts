@@ -4,6 +4,7 @@ import type { EditorView } from "prosemirror-view";
 import { createContext } from "preact";
 import { useContext } from "preact/hooks";
 
+import type { Assistant } from "./assist/assistant";
 import type { CitationStyle } from "./citations";
 import type { OpenDocument } from "./document";
 import type { Edits } from "./edits";
@@ -13,6 +14,7 @@ export interface Shared {
   readonly document: OpenDocument;
   readonly edits: Edits;
   readonly sync: Sync;
+  readonly assistant: Assistant;
   readonly citations: Signal<CitationStyle>;
   /** The text of the document. */
   readonly text: Signal<EditorView | undefined>;

@@ -9,6 +9,7 @@ import { useActions } from "../../parts/actions";
 import { Failure } from "../../parts/failure";
 import { useTitle } from "../../parts/title";
 import { isFinal } from "./articles";
+import { Assistant } from "./assist/assistant";
 import { BlockTools } from "./block_tools";
 import { CITATION_STYLES } from "./citations";
 import { ShareDocument, useDocument } from "./context";
@@ -48,7 +49,8 @@ export function Editor({ article }: { article: Article }) {
     const text = signal<EditorView | undefined>(undefined);
     const focused = signal<EditorView | undefined>(undefined);
     const sync = new Sync(document, edits);
-    return { document, edits, sync, citations, text, focused, changes: signal(0) };
+    const assistant = new Assistant(document, edits, text, () => article.name);
+    return { document, edits, sync, assistant, citations, text, focused, changes: signal(0) };
   }, [docId]);
   const [panes, setPanes] = useState<ReadonlySet<PaneName>>(
     () => new Set(matchMedia(WIDE).matches ? ["Markdown"] : []),
@@ -56,7 +58,10 @@ export function Editor({ article }: { article: Article }) {
   useEffect(() => {
     const controller = new AbortController();
     void shared.document.follow(controller.signal);
-    return () => controller.abort();
+    return () => {
+      controller.abort();
+      shared.assistant.leave();
+    };
   }, [shared]);
   return (
     <ShareDocument value={shared}>

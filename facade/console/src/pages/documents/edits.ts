@@ -33,7 +33,7 @@ export interface TableEdit {
   columns?: number;
 }
 
-type Answer = { revision: number; ids: string[]; id: string };
+type Answer = { revision: number; ids: string[]; id: string; suggestionId: string };
 
 export class Edits {
   /** What `undo` takes back, and `redo` does again; "" for nothing. */
@@ -175,6 +175,31 @@ export class Edits {
   async deleteReference(referenceId: string): Promise<void> {
     const body = () => ({ referenceId });
     await this.#edit("reference/delete", body, "the deletion of a reference");
+  }
+
+  /** Perform edits as one, made anew for each attempt. */
+  async apply(edits: () => object[], name: string): Promise<void> {
+    await this.#edit("edits/apply", () => ({ edits: edits() }), name);
+  }
+
+  /** Suggest edits, to be accepted or rejected as one; return the id of the suggestion. */
+  async suggest(edits: () => object[]): Promise<string> {
+    const body = () => ({ edits: edits(), suggest: true });
+    return (await this.#edit("edits/apply", body, "")).suggestionId;
+  }
+
+  /** Make a suggestion part of the document. */
+  async acceptSuggestion(suggestionId: string): Promise<void> {
+    await this.before();
+    await this.inTurn(async () => {
+      await this.document.session.call("suggestion/accept", () => ({ suggestionId }));
+      this.made("the acceptance of a suggestion");
+      await this.document.refresh();
+    });
+  }
+
+  async reject(suggestionId: string): Promise<void> {
+    await this.document.session.call("suggestion/reject", () => ({ suggestionId }));
   }
 
   async #reverseInTurn(isRedo: boolean): Promise<void> {
