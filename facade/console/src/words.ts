@@ -583,6 +583,7 @@ export const words = {
     done: "done",
     hide: "Hide",
   },
+  documents: { paste: "what was pasted" },
   assist: {
     title: "A model’s help",
     menu: "Ask a model…",

@@ -9,6 +9,7 @@ import type { CitationStyle } from "./citations";
 import type { OpenDocument } from "./document";
 import type { Edits } from "./edits";
 import type { Sync } from "./prose/sync";
+import type { Lost } from "./types";
 
 export interface Shared {
   readonly document: OpenDocument;
@@ -20,6 +21,8 @@ export interface Shared {
   readonly text: Signal<EditorView | undefined>;
   /** The text in which is being written: that of the document, or one in a form. */
   readonly focused: Signal<EditorView | undefined>;
+  /** What the last conversion left out. */
+  readonly lost: Signal<readonly Lost[]>;
   /** Counts the changes of what is written and selected, for what shows the marks of the selection. */
   readonly changes: Signal<number>;
 }

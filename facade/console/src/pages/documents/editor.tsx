@@ -27,8 +27,8 @@ import { References } from "./references";
 import { ReviewPane } from "./review_pane";
 import { ShareButton } from "./share";
 import { Presence } from "./presence";
-import { ExportMenu, ImportButton, type Lost, LostList } from "./transfers";
-import type { Article } from "./types";
+import { ExportMenu, ImportButton, LostList } from "./transfers";
+import type { Article, Lost } from "./types";
 
 const CITATIONS_KEY = "gateway.citations";
 const WIDE = "(min-width: 70rem)";
@@ -50,7 +50,9 @@ export function Editor({ article }: { article: Article }) {
     const focused = signal<EditorView | undefined>(undefined);
     const sync = new Sync(document, edits);
     const assistant = new Assistant(document, edits, text, () => article.name);
-    return { document, edits, sync, assistant, citations, text, focused, changes: signal(0) };
+    const lost = signal<readonly Lost[]>([]);
+    const changes = signal(0);
+    return { document, edits, sync, assistant, citations, text, focused, lost, changes };
   }, [docId]);
   const [panes, setPanes] = useState<ReadonlySet<PaneName>>(
     () => new Set(matchMedia(WIDE).matches ? ["Markdown"] : []),
@@ -97,7 +99,9 @@ function Bar({
   const { error, run } = useActions();
   const [hasProperties, setProperties] = useState(false);
   const [hasFind, setFind] = useState(false);
-  const [lost, setLost] = useState<readonly Lost[]>([]);
+  const setLost = (lost: readonly Lost[]) => {
+    shared.lost.value = lost;
+  };
 
   const problem = document.problem.value;
   return (
@@ -178,7 +182,7 @@ function Bar({
           Trying again…
         </p>
       )}
-      <LostList lost={lost} onClose={() => setLost([])} />
+      <LostList lost={shared.lost.value} onClose={() => setLost([])} />
       {hasProperties && <DocumentProperties />}
     </>
   );

@@ -7,6 +7,7 @@ import {
   type Block,
   type BlockContent,
   HEADING_TYPES,
+  type Lost,
   type NewBlock,
   type Reference,
 } from "./types";
@@ -31,6 +32,12 @@ export interface TableEdit {
   column?: number;
   rows?: number;
   columns?: number;
+}
+
+/** What an import made, and what documents do not hold of it. */
+export interface Imported {
+  ids: string[];
+  lost: Lost[];
 }
 
 type Answer = { revision: number; ids: string[]; id: string; suggestionId: string };
@@ -91,6 +98,12 @@ export class Edits {
     const body = () => ({ path: [this.#place(after) + 1], blocks });
     const { ids } = await this.#edit("block/insert", body, "the insertion of a block");
     return ids[0] ?? "";
+  }
+
+  /** Insert a text in another format behind a block, or at the beginning for "". */
+  async importText(format: string, text: string, after: string, name: string): Promise<Imported> {
+    const body = () => ({ format, text, position: this.#place(after) + 1 });
+    return (await this.#edit("doc/import", body, name)) as unknown as Imported;
   }
 
   /** Move a block, or the section that it heads, before another, or to the end for "". */

@@ -153,7 +153,7 @@ function Deciding({ shown }: { shown: Shown }) {
           </button>
         )}
         <button type="button" class="quiet" onClick={() => void assistant.close()}>
-          {task === "sources" ? text.close : text.reject}
+          {shown.suggestionId === "" ? text.close : text.reject}
         </button>
         <button type="button" class="quiet" onClick={() => void assistant.start(instruction)}>
           {text.again}

@@ -112,9 +112,7 @@ function createView(shared: Shared, holder: HTMLElement): EditorView {
       },
       // Before ProseMirror reads the HTML, which the page's policy forbids.
       paste: (_view, event) =>
-        takeOver(view, event, () =>
-          pasteRich(view, event.clipboardData, (id) => sync.original(id) !== undefined),
-        ),
+        takeOver(view, event, () => pasteRich(view, event.clipboardData, shared)),
       drop: (_view, event) =>
         view.dragging === null && takeOver(view, event, () => pasteDropped(view, event)),
     },
