@@ -37,17 +37,19 @@ export async function ask(
   const json = { model, ...prompt, ...(hasSearch ? search : {}), stream: true, store: false };
   const response = await send("/v1/responses", { method: "POST", json, signal });
   const reader = new Reader();
-  let shownAt = 0;
+  let later: number | undefined;
+  const showNow = (): void => {
+    later = undefined;
+    show(reader.answer);
+  };
   try {
     for await (const event of answerEvents(response)) {
       reader.read(event);
-      const now = performance.now();
-      if (now - shownAt < SHOWN_EVERY_MS) continue;
-      shownAt = now;
-      show(reader.answer);
+      later ??= window.setTimeout(showNow, SHOWN_EVERY_MS);
     }
   } finally {
-    show(reader.answer);
+    window.clearTimeout(later);
+    showNow();
   }
   if (!reader.isComplete) throw new Error(words.assist.brokeOff);
 }

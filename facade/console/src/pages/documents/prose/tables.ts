@@ -10,6 +10,8 @@ export interface Cell {
   readonly rowSpan: number;
 }
 
+const EMPTY: Cell = { children: [], colSpan: 1, rowSpan: 1 };
+
 /** Return tables with the given cells, of as many rows as a block may have; undefined if it has too many columns. */
 export function tablesOf(rows: readonly (readonly Cell[])[]): NewBlock[] | undefined {
   const tables: NewBlock[] = [];
@@ -21,31 +23,42 @@ export function tablesOf(rows: readonly (readonly Cell[])[]): NewBlock[] | undef
   return tables;
 }
 
-/** Return a table in which each slot has one cell: what spans too far is cut, and short rows are filled. */
+/**
+ * Return a table in which each slot has one cell: short rows are filled, and what spans too far is cut,
+ * also over columns in which no cell begins.
+ */
 function tableOf(rows: readonly (readonly Cell[])[]): NewBlock | undefined {
   const taken = rows.map(() => new Set<number>());
-  const placed: { column: number; cell: NewBlock }[][] = rows.map((row, at) => {
-    let column = 0;
-    return row.map(({ children, colSpan, rowSpan }) => {
+  const begun = new Set<number>();
+  const placed = rows.map((row, at) =>
+    row.map((cell) => {
+      let column = 0;
       while (taken[at]!.has(column)) column += 1;
-      const place = column;
-      let width = 1;
-      while (width < colSpan && !taken[at]!.has(column + width)) width += 1;
-      const height = Math.min(rowSpan, rows.length - at);
-      for (let down = 0; down < height; down += 1) {
-        for (let right = 0; right < width; right += 1) taken[at + down]!.add(column + right);
+      begun.add(column);
+      let end = column + 1;
+      while (end < column + cell.colSpan && !taken[at]!.has(end)) end += 1;
+      const rowSpan = Math.min(cell.rowSpan, rows.length - at);
+      for (const slots of taken.slice(at, at + rowSpan)) {
+        for (let slot = column; slot < end; slot += 1) slots.add(slot);
       }
-      return { column: place, cell: { type: "table-cell", children, colSpan: width, rowSpan: height } };
-    });
-  });
-  const columns = Math.max(0, ...taken.map((slots) => Math.max(-1, ...slots) + 1));
-  if (columns === 0 || columns > MOST_COLUMNS) return undefined;
+      return { column, end, cell: { ...cell, rowSpan } };
+    }),
+  );
+  const columns = [...begun].sort((one, other) => one - other);
+  if (columns.length === 0 || columns.length > MOST_COLUMNS) return undefined;
   const children = placed.map((row, at) => {
-    for (let column = 0; column < columns; column += 1) {
-      if (!taken[at]!.has(column)) row.push({ column, cell: { type: "table-cell", children: [] } });
-    }
-    row.sort((one, other) => one.column - other.column);
-    return { type: "table-row", children: row.map(({ cell }) => cell) };
+    const empty = columns.filter((column) => !taken[at]!.has(column));
+    const cells = [
+      ...row,
+      ...empty.map((column) => ({ column, end: column + 1, cell: EMPTY })),
+    ].sort((one, other) => one.column - other.column);
+    return {
+      type: "table-row",
+      children: cells.map(({ column, end, cell }) => {
+        const colSpan = columns.filter((one) => one >= column && one < end).length;
+        return { type: "table-cell", ...cell, colSpan };
+      }),
+    };
   });
   return { type: "table", children };
 }
