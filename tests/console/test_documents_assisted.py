@@ -48,7 +48,7 @@ async def test_a_model_writes_and_is_stopped_and_undone(browser, gateway, upstre
     editor = await Editor.create(gateway)
     await editor.insert(text("title", "Tides"), text("paragraph", "The sea rises."))
     async with opened(browser, gateway, editor.path) as page:
-        panel = page.get_by_role("region", name="A model’s help")
+        panel = page.get_by_role("region", name="Help of a model")
         await write(page)
         await page.keyboard.press("Enter")
         await page.keyboard.type("/ask a model")
@@ -95,7 +95,7 @@ async def test_passages_are_rewritten_and_sources_cited(browser, gateway, upstre
         {"type": "list", "children": [text("list-item", "spring")]},
     )
     async with opened(browser, gateway, editor.path) as page:
-        panel = page.get_by_role("region", name="A model’s help")
+        panel = page.get_by_role("region", name="Help of a model")
         accept = panel.get_by_role("button", name="Accept")
         again = panel.get_by_role("button", name="Try again")
         menu = page.get_by_label("Ask a model…")

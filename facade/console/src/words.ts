@@ -585,7 +585,7 @@ export const words = {
   },
   documents: { paste: "what was pasted" },
   assist: {
-    title: "A model’s help",
+    title: "Help of a model",
     menu: "Ask a model…",
     tasks: {
       write: "Write…",

@@ -13,7 +13,7 @@ import { Assistant } from "./assist/assistant";
 import { BlockTools } from "./block_tools";
 import { CITATION_STYLES } from "./citations";
 import { ShareDocument, useDocument } from "./context";
-import { OpenDocument } from "./document";
+import type { OpenDocument } from "./document";
 import { Edits } from "./edits";
 import { FindBar } from "./find_bar";
 import { HistoryPane } from "./history_pane";
@@ -37,12 +37,10 @@ const WIDE = "(min-width: 70rem)";
 const PANES = ["Markdown", "Comments", "History"] as const;
 type PaneName = (typeof PANES)[number];
 
-export function Editor({ article }: { article: Article }) {
-  const docId = article.outer_id;
+export function Editor({ article, document }: { article: Article; document: OpenDocument }) {
   const [current, setCurrent] = useState(article);
   useTitle(current.name);
   const shared = useMemo(() => {
-    const document = new OpenDocument(docId);
     const chosen = CITATION_STYLES[sessionStorage.getItem(CITATIONS_KEY) ?? ""];
     const citations = signal(chosen ?? CITATION_STYLES["numbers"]!);
     const edits = new Edits(document);
@@ -53,18 +51,11 @@ export function Editor({ article }: { article: Article }) {
     const lost = signal<readonly Lost[]>([]);
     const changes = signal(0);
     return { document, edits, sync, assistant, citations, text, focused, lost, changes };
-  }, [docId]);
+  }, [document]);
   const [panes, setPanes] = useState<ReadonlySet<PaneName>>(
     () => new Set(matchMedia(WIDE).matches ? ["Markdown"] : []),
   );
-  useEffect(() => {
-    const controller = new AbortController();
-    void shared.document.follow(controller.signal);
-    return () => {
-      controller.abort();
-      shared.assistant.leave();
-    };
-  }, [shared]);
+  useEffect(() => () => shared.assistant.leave(), [shared]);
   return (
     <ShareDocument value={shared}>
       <h1>{current.name}</h1>
