@@ -31,7 +31,6 @@ async def test_blocks_are_dragged_and_moved_by_keys(browser, gateway, editor):
     async with opened(browser, gateway, editor.path) as page:
         markdown = page.get_by_label(MARKDOWN)
         await block(page, "Heading 1", 1).hover()
-        await block(page, "Heading 1", 1).hover()
         handle = block(page, "Heading 1", 1).locator(".handle")
         await handle.drag_to(block(page, "Heading 1"), target_position={"x": 60, "y": 3})
         # A heading takes its section along.
