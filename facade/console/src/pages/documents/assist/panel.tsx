@@ -19,9 +19,12 @@ const text = words.assist;
 export function Panel() {
   const { assistant, text: view } = useDocument();
   const shown = assistant.shown.value;
+  const section = useRef<HTMLElement>(null);
+  useEffect(() => section.current?.scrollIntoView({ block: "nearest" }), []);
   if (shown === undefined) return null;
   return (
     <section
+      ref={section}
       class="assistant"
       aria-label={text.title}
       onKeyDown={(event) => {
