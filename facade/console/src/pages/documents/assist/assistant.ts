@@ -3,6 +3,7 @@ import { type Signal, signal } from "@preact/signals";
 import type { EditorView } from "prosemirror-view";
 
 import { words } from "../../../words";
+import { SUGGESTION_UNKNOWN, hasCode } from "../articles";
 import type { OpenDocument } from "../document";
 import type { Edits } from "../edits";
 import { type Answer, type Source, ask } from "./asking";
@@ -102,11 +103,15 @@ export class Assistant {
     if (!suggestionId) return;
     try {
       await this.edits.acceptSuggestion(suggestionId);
-      this.shown.value = undefined;
-      this.text.value?.focus();
     } catch (error) {
-      this.#set({ error });
+      // One that was decided on elsewhere, among the comments, is done with.
+      if (!hasCode(error, SUGGESTION_UNKNOWN)) {
+        this.#set({ error });
+        return;
+      }
     }
+    this.shown.value = undefined;
+    this.text.value?.focus();
   }
 
   /** Add sources to the references of the document, and cite them. */
