@@ -17,6 +17,8 @@ class ScriptedUpstream:
     * `held` says "The first part", and the rest once `may_end` is set.
     * `sections` writes a paragraph and the beginning of a code, and the rest once `may_end` is set.
     * `painter` makes an image.
+    * `researcher` searches the web, and cites what `tests.e2e.searxng` finds.
+    * `broken` says "A beginning", and is gone.
     * `hostile` thinks, says and calls HTML with scripts.
     * any other says "Understood."
 
@@ -61,6 +63,13 @@ class ScriptedUpstream:
                         "image_url": {"url": f"data:image/png;base64,{DOT}"},
                     }
                     await _chunk(response, {"content": "A dot.", "images": [image]}, None)
+                case "researcher" if body["messages"][-1]["role"] != "tool":
+                    await _call(response, "web_search", json.dumps({"query": "tides"}))
+                case "researcher":
+                    await _say(response, content="See [Typst](https://typst.app/docs/).")
+                case "broken":
+                    await _say(response, content="A beginning")
+                    return response
                 case "hostile":
                     await _say(response, reasoning_content=HOSTILE)
                     await _say(response, content=f"{HOSTILE} [a](javascript:window.hacked=1)")

@@ -178,3 +178,53 @@ async def test_texts_of_word_are_pasted_with_their_blocks(browser, gateway, edit
         await saved(page)
         assert (await editor.texts())[3:] == ["> Newton!", r"second \<b\>"]
         assert await page.evaluate("window.ran") is None
+
+
+LATEX = r"""\section{Theory}
+The tide is $h(t)$.
+\begin{itemize}\item spring\end{itemize}
+\begin{tabular}{lr} Port & Range \\ Brest & 6 \end{tabular}
+"""
+OF_A_SPREADSHEET = """<table data-made='{"type":"code"}'><colgroup><col></colgroup><tbody>
+<tr><td colspan=9>Ports<script>window.ran = 1</script></td></tr>
+<tr><th><p>Brest</p><p>west</p></th><td rowspan=9>6 <b>m</b></td></tr><tr><td>x</td></tr></table>"""
+
+
+async def test_latex_and_tables_are_pasted_as_blocks(browser, gateway, editor):
+    await editor.insert(text("title", "Tides"), text("paragraph", "Before after"))
+    async with opened(browser, gateway, editor.path) as page:
+        await write(page)
+        await select_left(page, len(" after"))
+        written = page.locator(".written")
+        imported = page.expect_response("**/article/v1/doc/import")
+        async with imported:
+            await written.evaluate(PASTE, ["<pre>colours of an editor</pre>", LATEX])
+        await expect(page.get_by_role("heading", name="Theory")).to_be_visible()
+        theory = ["# Theory", "The tide is $h(t)$.", "- spring"]
+        of_ports = "| Port | Range |\n| :--- | ---: |\n| Brest | 6 |"
+        assert await editor.texts() == ["# Tides", "Before", *theory, of_ports, "&#32;after"]
+        # All of it is one step.
+        await page.keyboard.press("Control+z")
+        await expect(page.get_by_role("heading", name="Theory")).to_have_count(0)
+        await page.keyboard.press("Control+End")
+        await page.keyboard.press("Enter")
+        await written.evaluate(PASTE, [OF_A_SPREADSHEET, "Ports\t"])
+        await expect(page.get_by_role("table")).to_be_visible()
+        await saved(page)
+        assert (await editor.texts())[3] == (
+            '<table>\n<tr><th colspan="2">Ports</th></tr>\n'
+            '<tr><td>Brest<br>west</td><td rowspan="2">6 <strong>m</strong></td></tr>\n'
+            "<tr><td>x</td></tr>\n</table>"
+        )
+        await page.keyboard.press("Control+End")
+        await page.keyboard.type("It costs")
+        await written.evaluate(PASTE, ["", " $5, $6 or $x^2$"])
+        await page.keyboard.press("Enter")
+        await written.evaluate(PASTE, ["", 'a\tb\n"c\nd"\t$e'])
+        await expect(page.get_by_role("table")).to_have_count(2)
+        await saved(page)
+        assert (await editor.texts())[4:] == [
+            r"It costs \$5, \$6 or $x^2$",
+            "| a | b |\n| --- | --- |\n| c<br>d | \\$e |",
+        ]
+        assert await page.evaluate("window.ran") is None

@@ -7,8 +7,14 @@ export async function* events(response: Response): AsyncGenerator<EventSourceMes
   const read: EventSourceMessage[] = [];
   const parser = createParser({ onEvent: (event) => read.push(event) });
   const decoder = new TextDecoder();
-  for await (const chunk of response.body) {
-    parser.feed(decoder.decode(chunk, { stream: true }));
-    yield* read.splice(0);
+  // WebKit has no iterator of streams.
+  const reader = response.body.getReader();
+  try {
+    for (let part = await reader.read(); !part.done; part = await reader.read()) {
+      parser.feed(decoder.decode(part.value, { stream: true }));
+      yield* read.splice(0);
+    }
+  } finally {
+    await reader.cancel().catch(() => undefined);
   }
 }

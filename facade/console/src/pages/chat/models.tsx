@@ -12,7 +12,7 @@ import { change, settings } from "./store";
 
 const texts = chatWords.models;
 
-interface Model {
+export interface Model {
   id: string;
   owned_by: string;
   max_input_tokens: number | null;
@@ -27,13 +27,13 @@ const SANDBOX = "sandbox";
 // Models in the list; a longer one is searched.
 const MAX_SHOWN = 100;
 
-async function listModels(signal: AbortSignal): Promise<Model[]> {
+export async function listModels(signal: AbortSignal): Promise<Model[]> {
   const { data } = await json<{ data: Model[] }>("/v1/models", { signal });
   return data.filter((model) => model.owned_by !== EMBEDDED);
 }
 
 /** Return a provider's model, else the one of the sandbox that answers without a failure. */
-function firstChoice(models: readonly Model[]): Model | undefined {
+export function firstChoice(models: readonly Model[]): Model | undefined {
   return (
     models.find((model) => model.owned_by !== SANDBOX) ??
     models.find((model) => model.id === `${SANDBOX}/echo`) ??
@@ -115,16 +115,18 @@ export function ModelChoice() {
 }
 
 /** A field for any name, with the models that match it below. */
-function ModelField({
+export function ModelField({
   label,
   model,
   models,
+  placeholder,
   onChange,
   onTouch,
 }: {
   label: string;
   model: string;
   models: readonly Model[];
+  placeholder?: string;
   onChange: (model: string) => void;
   onTouch?: () => void;
 }) {
@@ -175,6 +177,7 @@ function ModelField({
           autocomplete="off"
           spellcheck={false}
           value={model}
+          placeholder={placeholder}
           onFocus={(event) => {
             event.currentTarget.select();
             open();

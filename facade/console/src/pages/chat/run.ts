@@ -1,8 +1,8 @@
 // Answers as they come.
 import { effect, signal } from "@preact/signals";
 
-import { ApiError, send, toError } from "../../api/client";
-import { events } from "../../api/events";
+import { answerEvents } from "../../api/answer_events";
+import { ApiError, send } from "../../api/client";
 import { onForget, userId } from "../../shell/session";
 import { chatWords } from "../../words/chat";
 import { costOf } from "./cost";
@@ -10,7 +10,7 @@ import type { AssistantTurn, Attempt, Facts, Fault, Turn } from "./conversation"
 import type { Dialect } from "./dialect";
 import { DIALECTS } from "./dialects";
 import { store } from "./history";
-import { type Settings, isObject } from "./settings";
+import type { Settings } from "./settings";
 import {
   changeBranch,
   loadedBranches,
@@ -197,16 +197,7 @@ async function stream(
     show(copyOf(turn));
   };
   try {
-    for await (const { data } of events(response)) {
-      if (data === "[DONE]") continue;
-      const event: unknown = JSON.parse(data);
-      if (!isObject(event)) continue;
-      // What breaks an answer off comes as an event, in the shape of the error of an endpoint.
-      if (isObject(event["error"])) throw toError(0, response.headers, data);
-      const ended = event["response"];
-      if (event["type"] === "response.failed" && isObject(ended)) {
-        throw toError(0, response.headers, JSON.stringify(ended));
-      }
+    for await (const event of answerEvents(response)) {
       dialect.read(turn, event);
       if (turn.facts.firstMs === undefined && turn.blocks.length > 0) {
         turn.facts.firstMs = performance.now() - began;

@@ -3,6 +3,7 @@ import { ApiError, json } from "../../api/client";
 import type { Article, ArticleGroup } from "./types";
 
 export const REVISION_IS_STALE = "40901";
+export const SUGGESTION_UNKNOWN = "40411";
 const SESSION_UNKNOWN = "40401";
 const SESSION_EXPIRED = "41001";
 

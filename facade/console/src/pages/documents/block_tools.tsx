@@ -3,6 +3,7 @@ import { useState } from "preact/hooks";
 import type { Command } from "prosemirror-state";
 
 import { Failure } from "../../parts/failure";
+import { AssistantMenu } from "./assist/menu";
 import { title } from "./citations";
 import { useDocument } from "./context";
 import type { Entry } from "./document";
@@ -75,6 +76,7 @@ function Tools({ entry }: { entry: Entry }) {
             Edit
           </button>
         )}
+        {isText && view !== undefined && <AssistantMenu isEmpty={isWithoutWords(shared)} />}
         <InsertMenu
           label="Insert below…"
           isBusy={isBusy}
@@ -138,6 +140,11 @@ function kindHere({ document, text }: ReturnType<typeof useDocument>): string | 
   const view = text.value;
   const node = view?.state.doc.maybeChild(view.state.selection.$from.index(0));
   return node?.attrs["id"] === document.selected.value ? kindOf(node!) : undefined;
+}
+
+function isWithoutWords({ text }: ReturnType<typeof useDocument>): boolean {
+  const { doc, selection } = text.value!.state;
+  return doc.maybeChild(selection.$from.index(0))?.content.size === 0;
 }
 
 function BlockProperties({ entry, block }: { entry: Entry; block: Block }) {

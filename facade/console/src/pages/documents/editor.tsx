@@ -9,10 +9,11 @@ import { useActions } from "../../parts/actions";
 import { Failure } from "../../parts/failure";
 import { useTitle } from "../../parts/title";
 import { isFinal } from "./articles";
+import { Assistant } from "./assist/assistant";
 import { BlockTools } from "./block_tools";
 import { CITATION_STYLES } from "./citations";
 import { ShareDocument, useDocument } from "./context";
-import { OpenDocument } from "./document";
+import type { OpenDocument } from "./document";
 import { Edits } from "./edits";
 import { FindBar } from "./find_bar";
 import { HistoryPane } from "./history_pane";
@@ -26,8 +27,8 @@ import { References } from "./references";
 import { ReviewPane } from "./review_pane";
 import { ShareButton } from "./share";
 import { Presence } from "./presence";
-import { ExportMenu, ImportButton, type Lost, LostList } from "./transfers";
-import type { Article } from "./types";
+import { ExportMenu, ImportButton, LostList } from "./transfers";
+import type { Article, Lost } from "./types";
 
 const CITATIONS_KEY = "gateway.citations";
 const WIDE = "(min-width: 70rem)";
@@ -36,28 +37,25 @@ const WIDE = "(min-width: 70rem)";
 const PANES = ["Markdown", "Comments", "History"] as const;
 type PaneName = (typeof PANES)[number];
 
-export function Editor({ article }: { article: Article }) {
-  const docId = article.outer_id;
+export function Editor({ article, document }: { article: Article; document: OpenDocument }) {
   const [current, setCurrent] = useState(article);
   useTitle(current.name);
   const shared = useMemo(() => {
-    const document = new OpenDocument(docId);
     const chosen = CITATION_STYLES[sessionStorage.getItem(CITATIONS_KEY) ?? ""];
     const citations = signal(chosen ?? CITATION_STYLES["numbers"]!);
     const edits = new Edits(document);
     const text = signal<EditorView | undefined>(undefined);
     const focused = signal<EditorView | undefined>(undefined);
     const sync = new Sync(document, edits);
-    return { document, edits, sync, citations, text, focused, changes: signal(0) };
-  }, [docId]);
+    const assistant = new Assistant(document, edits, text, () => article.name);
+    const lost = signal<readonly Lost[]>([]);
+    const changes = signal(0);
+    return { document, edits, sync, assistant, citations, text, focused, lost, changes };
+  }, [document]);
   const [panes, setPanes] = useState<ReadonlySet<PaneName>>(
     () => new Set(matchMedia(WIDE).matches ? ["Markdown"] : []),
   );
-  useEffect(() => {
-    const controller = new AbortController();
-    void shared.document.follow(controller.signal);
-    return () => controller.abort();
-  }, [shared]);
+  useEffect(() => () => shared.assistant.leave(), [shared]);
   return (
     <ShareDocument value={shared}>
       <h1>{current.name}</h1>
@@ -92,7 +90,9 @@ function Bar({
   const { error, run } = useActions();
   const [hasProperties, setProperties] = useState(false);
   const [hasFind, setFind] = useState(false);
-  const [lost, setLost] = useState<readonly Lost[]>([]);
+  const setLost = (lost: readonly Lost[]) => {
+    shared.lost.value = lost;
+  };
 
   const problem = document.problem.value;
   return (
@@ -173,7 +173,7 @@ function Bar({
           Trying again…
         </p>
       )}
-      <LostList lost={lost} onClose={() => setLost([])} />
+      <LostList lost={shared.lost.value} onClose={() => setLost([])} />
       {hasProperties && <DocumentProperties />}
     </>
   );

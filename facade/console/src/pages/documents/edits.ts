@@ -7,6 +7,7 @@ import {
   type Block,
   type BlockContent,
   HEADING_TYPES,
+  type Lost,
   type NewBlock,
   type Reference,
 } from "./types";
@@ -33,7 +34,13 @@ export interface TableEdit {
   columns?: number;
 }
 
-type Answer = { revision: number; ids: string[]; id: string };
+/** What an import made, and what documents do not hold of it. */
+export interface Imported {
+  ids: string[];
+  lost: Lost[];
+}
+
+type Answer = { revision: number; ids: string[]; id: string; suggestionId: string };
 
 export class Edits {
   /** What `undo` takes back, and `redo` does again; "" for nothing. */
@@ -91,6 +98,12 @@ export class Edits {
     const body = () => ({ path: [this.#place(after) + 1], blocks });
     const { ids } = await this.#edit("block/insert", body, "the insertion of a block");
     return ids[0] ?? "";
+  }
+
+  /** Insert a text in another format behind a block, or at the beginning for "". */
+  async importText(format: string, text: string, after: string, name: string): Promise<Imported> {
+    const body = () => ({ format, text, position: this.#place(after) + 1 });
+    return (await this.#edit("doc/import", body, name)) as unknown as Imported;
   }
 
   /** Move a block, or the section that it heads, before another, or to the end for "". */
@@ -175,6 +188,31 @@ export class Edits {
   async deleteReference(referenceId: string): Promise<void> {
     const body = () => ({ referenceId });
     await this.#edit("reference/delete", body, "the deletion of a reference");
+  }
+
+  /** Perform edits as one, made anew for each attempt. */
+  async apply(edits: () => object[], name: string): Promise<void> {
+    await this.#edit("edits/apply", () => ({ edits: edits() }), name);
+  }
+
+  /** Suggest edits, to be accepted or rejected as one; return the id of the suggestion. */
+  async suggest(edits: () => object[]): Promise<string> {
+    const body = () => ({ edits: edits(), suggest: true });
+    return (await this.#edit("edits/apply", body, "")).suggestionId;
+  }
+
+  /** Make a suggestion part of the document. */
+  async acceptSuggestion(suggestionId: string): Promise<void> {
+    await this.before();
+    await this.inTurn(async () => {
+      await this.document.session.call("suggestion/accept", () => ({ suggestionId }));
+      this.made("the acceptance of a suggestion");
+      await this.document.refresh();
+    });
+  }
+
+  async reject(suggestionId: string): Promise<void> {
+    await this.document.session.call("suggestion/reject", () => ({ suggestionId }));
   }
 
   async #reverseInTurn(isRedo: boolean): Promise<void> {

@@ -7,7 +7,7 @@ import { when } from "../../parts/formats";
 import { useLoaded } from "../../parts/loading";
 import { useActions } from "../../parts/actions";
 import { useDocument } from "./context";
-import { wordDiff } from "./word_diff";
+import { DifferenceText } from "./difference";
 
 const ENTRIES = 50;
 
@@ -133,29 +133,17 @@ function EntryCard({ entry, newest }: { entry: Entry; newest: number }) {
       </div>
       <Failure error={error} />
       {differences?.map((one) => (
-        <DifferenceText key={one.blockId} difference={one} />
+        <BlockDifference key={one.blockId} difference={one} />
       ))}
       {differences?.length === 0 && <p class="hint">No text has changed.</p>}
     </article>
   );
 }
 
-function DifferenceText({ difference }: { difference: Difference }) {
+function BlockDifference({ difference }: { difference: Difference }) {
   const { before, after } = difference;
   if (before === undefined) return <ins>{after}</ins>;
   if (after === undefined) return <del>{before}</del>;
   if (before === after) return <p class="said">{after} (moved, or its style changed)</p>;
-  return (
-    <p class="said difference">
-      {wordDiff(before, after).map((piece, place) =>
-        piece.kind === "same" ? (
-          <span key={place}>{piece.text}</span>
-        ) : piece.kind === "added" ? (
-          <ins key={place}>{piece.text}</ins>
-        ) : (
-          <del key={place}>{piece.text}</del>
-        ),
-      )}
-    </p>
-  );
+  return <DifferenceText before={before} after={after} />;
 }

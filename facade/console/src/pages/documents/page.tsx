@@ -1,8 +1,10 @@
 import { useRoute } from "preact-iso";
+import { useEffect, useMemo } from "preact/hooks";
 
 import { Failure } from "../../parts/failure";
 import { useLoaded } from "../../parts/loading";
 import { listGroups } from "./articles";
+import { OpenDocument } from "./document";
 import { Editor } from "./editor";
 import { DocumentList } from "./list";
 
@@ -12,9 +14,16 @@ export default function Documents() {
 }
 
 function OneDocument({ id }: { id: string }) {
+  // Its text is read while its name is looked for.
+  const document = useMemo(() => new OpenDocument(id), [id]);
+  useEffect(() => {
+    const controller = new AbortController();
+    void document.follow(controller.signal);
+    return () => controller.abort();
+  }, [document]);
   const { data, error } = useLoaded(listGroups, []);
   const article = data?.flatMap((group) => group.articles).find((one) => one.outer_id === id);
-  if (article !== undefined) return <Editor article={article} />;
+  if (article !== undefined) return <Editor article={article} document={document} />;
   return (
     <>
       <h1>Documents</h1>

@@ -5,12 +5,7 @@ import { send } from "../../api/client";
 import { save } from "../../parts/save";
 import { upload } from "../../parts/upload";
 import { useDocument } from "./context";
-
-/** What a conversion left out. */
-export interface Lost {
-  place: string;
-  reason: string;
-}
+import type { Lost } from "./types";
 
 interface Exported {
   fileId: string;

@@ -131,6 +131,12 @@ export interface ShownLabel {
   number: string;
 }
 
+/** What a conversion left out. */
+export interface Lost {
+  place: string;
+  reason: string;
+}
+
 export interface Article {
   outer_id: string;
   name: string;

@@ -10,7 +10,7 @@ import { EditForm } from "../edit_form";
 import type { Entry } from "../document";
 import { ABSTRACT_NAMES, Content, LEVELS } from "../kinds/content";
 import { type Look, colours, look } from "../look";
-import { type Css, HEADING_TYPES, NAMES } from "../types";
+import { type Block, type BlockState, type Css, HEADING_TYPES, NAMES } from "../types";
 import { kindOf } from "./blocks";
 import { Conflict } from "./conflict";
 import { island, renderInto } from "./inline_views";
@@ -233,8 +233,14 @@ class ThingView extends FrameView {
     render(null, this.#content);
   }
 
+  /** Return the block that it is going to be, as long as it is not stored. */
+  #made(): BlockState | undefined {
+    const made = this.node.attrs["made"] as Block | null;
+    return made === null ? undefined : { block: { ...made, id: "" }, style: {}, text: "" };
+  }
+
   protected show(entry: Entry): void {
-    renderInto(this.#content, this.shared, <Thing entry={entry} />);
+    renderInto(this.#content, this.shared, <Thing entry={entry} made={this.#made()} />);
     this.handle.hidden = entry.isEditing.value;
   }
 }
@@ -249,8 +255,8 @@ class UnreadView implements NodeView {
   }
 }
 
-function Thing({ entry }: { entry: Entry }) {
-  const state = entry.state.value;
+function Thing({ entry, made }: { entry: Entry; made: BlockState | undefined }) {
+  const state = entry.state.value ?? made;
   if (state === undefined) return null;
   if (entry.isEditing.value) return <EditForm entry={entry} state={state} />;
   return (

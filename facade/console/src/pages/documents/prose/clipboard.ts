@@ -9,14 +9,18 @@ const TAKEN: Record<string, string> = {
   ),
   ...{ b: "strong", strong: "strong", i: "em", em: "em", u: "u", ins: "u", s: "s", del: "s" },
   ...{ strike: "s", sup: "sup", sub: "sub", code: "code", kbd: "code", samp: "code" },
-  ...{ div: "div", section: "div", article: "div", pre: "p", tr: "p", blockquote: "div", span: "span" },
+  ...{ div: "div", section: "div", article: "div", pre: "p", blockquote: "div", span: "span" },
+  ...{ table: "table", tr: "tr", td: "td", th: "td", caption: "p" },
 };
 /** Elements whose text is no part of what was copied. */
 const SKIPPED = new Set(["script", "style", "head", "title", "template", "noscript", "svg", "math"]);
 const EMPTY = new Set(["br", "img", "hr", "meta", "link", "input", "col", "wbr"]);
 /** Attributes by which this page reads its own texts back. */
 const OWN = /^data-(kind|order|thing|copy|tex|displayed|leaf|citation|cite|color|url)$/;
-const BLOCKS = new Set(["p", "div", "h1", "h2", "h3", "h4", "h5", "h6"]);
+const SPANS = /^(colspan|rowspan)$/;
+const BLOCKS = new Set(["p", "div", "table", "tr", "td", "h1", "h2", "h3", "h4", "h5", "h6"]);
+/** What is a line of a cell. */
+const LINES = new Set([...BLOCKS, "ul", "ol", "li"]);
 const LARGEST = 5_000_000;
 
 /** Return the elements of HTML below a new one. Nothing of them is loaded or run. */
@@ -41,6 +45,7 @@ class Reader {
   readonly #open: { name: string; into: HTMLElement | undefined }[];
   #quotes = 0;
   #items = 0;
+  #cells = 0;
   /** The lists of Word, which are paragraphs: one for each level. */
   #lists: HTMLElement[] = [];
 
@@ -55,7 +60,8 @@ class Reader {
     if (name === "li") this.#items += 1;
     // The sign of an item of Word is text.
     const isLeftOut = SKIPPED.has(name) || /mso-list:\s*ignore/i.test(style) || /display:\s*none/i.test(style);
-    const taken = this.#taken(name, style);
+    const taken = this.#taken(name, style, into);
+    if (name === "td" || name === "th") this.#cells += 1;
     let inner = isLeftOut ? undefined : into;
     if (inner !== undefined && taken !== undefined) {
       inner = this.#element(taken, attributes, style, inner);
@@ -71,12 +77,17 @@ class Reader {
     if (EMPTY.has(name)) return;
     if (name === "blockquote") this.#quotes -= 1;
     if (name === "li") this.#items -= 1;
+    if (name === "td" || name === "th") this.#cells -= 1;
     const at = this.#open.findLastIndex((one) => one.name === name);
     if (at > 0) this.#open.length = at;
   }
 
-  #taken(name: string, style: string): string | undefined {
+  #taken(name: string, style: string, into: HTMLElement | undefined): string | undefined {
     const taken = TAKEN[name];
+    if (this.#cells > 0 && LINES.has(taken ?? "")) {
+      if (into?.textContent.trim()) into.append(document.createElement("br"));
+      return undefined;
+    }
     // An item has one text.
     if (this.#items > 0 && BLOCKS.has(taken ?? "")) return undefined;
     // Google Docs puts all of it into a bold element that is not bold.
@@ -91,7 +102,8 @@ class Reader {
   ): HTMLElement {
     const element = document.createElement(name);
     for (const [key, value] of Object.entries(attributes)) {
-      if (OWN.test(key) || (name === "a" && key === "href")) element.setAttribute(key, value);
+      const isTaken = OWN.test(key) || (name === "td" && SPANS.test(key));
+      if (isTaken || (name === "a" && key === "href")) element.setAttribute(key, value);
     }
     if (name === "p" && this.#quotes > 0) element.dataset["kind"] ??= "quote";
     const level = /mso-list:\s*\S+\s+level(\d+)/i.exec(style)?.[1];

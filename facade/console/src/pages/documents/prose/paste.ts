@@ -1,12 +1,15 @@
 // What is pasted. HTML of the clipboard is read by a parser of our own: the page's policy lets no text
 // become HTML.
-import { DOMParser, Fragment, Slice } from "prosemirror-model";
+import { Fragment, Slice } from "prosemirror-model";
 import type { EditorView } from "prosemirror-view";
 
+import type { Shared } from "../context";
 import { writeBelow } from "./commands";
+import { isLatex, pasteLatex, withFormulas } from "./latex";
 import { schema } from "./schema";
+import { tablesOfTabs } from "./tables";
 
-const { prose, line, line_break } = schema.nodes;
+const { prose, line, line_break, thing } = schema.nodes;
 
 /** Handle an event in place of the editor and the browser. */
 export function takeOver(view: EditorView, event: Event, act: () => void): boolean {
@@ -20,10 +23,13 @@ export function takeOver(view: EditorView, event: Event, act: () => void): boole
 /** Insert the plain text of a clipboard: each line a text of its own where the selection is in a block. */
 export function pasteText(view: EditorView, transfer: DataTransfer | null): void {
   const text = transfer?.getData("text/plain") ?? "";
-  if (text !== "") view.dispatch(view.state.tr.replaceSelection(plain(view, text)).scrollIntoView());
+  if (text !== "") insert(view, plain(view, text));
 }
 
-function plain(view: EditorView, text: string): Slice {
+const asWritten = (part: string): Fragment => Fragment.from(schema.text(part));
+
+/** Return the lines of a text: texts of their own where the selection is in a block. */
+function plain(view: EditorView, text: string, contentOf = asWritten): Slice {
   const lines = text.replace(/\r\n?/g, "\n").replace(/\n+$/, "").split("\n");
   const { $from } = view.state.selection;
   if ($from.parent.type === line || $from.depth === 0) {
@@ -35,39 +41,44 @@ function plain(view: EditorView, text: string): Slice {
   }
   const texts = lines
     .filter((part) => part.trim() !== "")
-    .map((part) => prose!.create(null, schema.text(part)));
+    .map((part) => prose!.create(null, contentOf(part)));
   return new Slice(Fragment.from(texts), 1, 1);
 }
 
-/** Insert what is on a clipboard, with the marks and blocks that its HTML has. */
-export function pasteRich(
-  view: EditorView,
-  transfer: DataTransfer | null,
-  isKnown: (id: string) => boolean,
-): void {
+/** Insert what is on a clipboard, with the marks and blocks that its HTML, LaTeX or table has. */
+export function pasteRich(view: EditorView, transfer: DataTransfer | null, shared: Shared): void {
   const html = transfer?.getData("text/html") ?? "";
-  if (html === "") {
-    pasteText(view, transfer);
-    return;
-  }
   const text = transfer?.getData("text/plain") ?? "";
-  void import("./clipboard").then(
-    ({ elementsOf }) => {
-      if (view.isDestroyed) return;
-      const root = elementsOf(html);
-      // Of blocks that are no text, only those of this document can be copied.
-      for (const one of root.querySelectorAll<HTMLElement>("[data-thing]")) {
-        if (!isKnown(one.dataset["copy"] ?? "")) one.remove();
-      }
-      const parsed = DOMParser.fromSchema(schema).parseSlice(root, {
-        preserveWhitespace: false,
-        context: view.state.selection.$from,
-      });
-      view.dispatch(view.state.tr.replaceSelection(parsed).scrollIntoView());
-    },
-    () => {
-      if (!view.isDestroyed) view.dispatch(view.state.tr.replaceSelection(plain(view, text)));
-    },
-  );
+  if (html === "" && text === "") return;
+  const asText = () => insert(view, plain(view, text));
+  if (isPastedPlain(view)) asText();
+  // Editors of code put their colours as HTML beside it.
+  else if (isLatex(text)) void pasteLatex(view, shared, text, asText);
+  else if (html === "") insert(view, tables(view, text) ?? plain(view, text, withFormulas));
+  else {
+    void import("./html").then(
+      ({ sliceOf }) => {
+        const isKnown = (id: string) => shared.sync.original(id) !== undefined;
+        if (!view.isDestroyed) insert(view, sliceOf(view, html, isKnown));
+      },
+      () => {
+        if (!view.isDestroyed) asText();
+      },
+    );
+  }
 }
 
+function insert(view: EditorView, slice: Slice): void {
+  view.dispatch(view.state.tr.replaceSelection(slice).scrollIntoView());
+}
+
+/** Return whether the keys were those of pasting without formats. */
+function isPastedPlain(view: EditorView): boolean {
+  return (view as unknown as { input?: { shiftKey?: boolean } }).input?.shiftKey ?? false;
+}
+
+function tables(view: EditorView, text: string): Slice | undefined {
+  if (view.state.selection.$from.depth > 1) return undefined;
+  const made = tablesOfTabs(text)?.map((one) => thing!.create({ kind: "table", made: one }));
+  return made && new Slice(Fragment.from(made), 0, 0);
+}

@@ -73,6 +73,8 @@ export function changesBetween(
 
 function newBlock(node: Node, original: (id: string) => Block | undefined): NewBlock {
   if (node.type !== thing) return toNewBlock(node);
+  const made = node.attrs["made"] as NewBlock | null;
+  if (made !== null) return made;
   const block = original(node.attrs["copyOf"] as string);
   return block === undefined ? { type: "paragraph", children: [] } : copyOf(block);
 }

@@ -69,15 +69,27 @@ export const schema = new Schema({
       content: "inline*",
       toDOM: () => ["div", 0],
     },
-    /** A block that is no text; `copyOf` is the block whose content a copy begins with. */
+    /**
+     * A block that is no text. A new one begins with the content of the block `copyOf`, or with that
+     * of `made`.
+     */
     thing: {
       group: "block",
       atom: true,
-      attrs: { id: { default: "" }, kind: { default: "table" }, copyOf: { default: "" } },
+      attrs: {
+        id: { default: "" },
+        kind: { default: "table" },
+        copyOf: { default: "" },
+        made: { default: null as NewBlock | null },
+      },
       parseDOM: [
         {
           tag: "div[data-thing]",
-          getAttrs: ({ dataset }) => ({ kind: dataset["thing"], copyOf: dataset["copy"] }),
+          getAttrs: ({ dataset }) => ({
+            kind: dataset["thing"],
+            copyOf: dataset["copy"] ?? "",
+            made: json<NewBlock>(dataset["made"]),
+          }),
         },
       ],
       toDOM: ({ attrs }): DOMOutputSpec => [

@@ -8,6 +8,7 @@ import { useLayoutEffect, useRef } from "preact/hooks";
 import { type Shared, useDocument } from "../context";
 import { look } from "../look";
 import type { Css } from "../types";
+import { assistantPlace } from "../assist/place";
 import { blockViews } from "./block_views";
 import { KEYS, ownIds, writeBelow } from "./commands";
 import { inlineViews } from "./inline_views";
@@ -68,12 +69,13 @@ function createView(shared: Shared, holder: HTMLElement): EditorView {
           "Mod-Shift-z": undo(true),
           Enter: (state) => openSelected(shared, state),
           Escape: () => {
-            document.select("");
+            if (!shared.assistant.stop()) document.select("");
             return true;
           },
         }),
         keymap(KEYS),
         ownIds,
+        assistantPlace(shared),
       ],
     }),
     nodeViews: { ...inline.nodeViews, ...blockViews(shared) },
@@ -110,9 +112,7 @@ function createView(shared: Shared, holder: HTMLElement): EditorView {
       },
       // Before ProseMirror reads the HTML, which the page's policy forbids.
       paste: (_view, event) =>
-        takeOver(view, event, () =>
-          pasteRich(view, event.clipboardData, (id) => sync.original(id) !== undefined),
-        ),
+        takeOver(view, event, () => pasteRich(view, event.clipboardData, shared)),
       drop: (_view, event) =>
         view.dragging === null && takeOver(view, event, () => pasteDropped(view, event)),
     },

@@ -4,6 +4,8 @@ import type { EditorView } from "prosemirror-view";
 import { type EditorState, Plugin } from "prosemirror-state";
 import { useLayoutEffect, useRef } from "preact/hooks";
 
+import { words } from "../../../words/documents";
+import type { TaskName } from "../assist/tasks";
 import { CHOICES, empty } from "../insert_menu";
 import { useDocument } from "../context";
 import type { Shared } from "../context";
@@ -12,6 +14,13 @@ import { withKind } from "./commands";
 import { idOf, schema } from "./schema";
 
 const { prose } = schema.nodes;
+
+/** Tasks for a model, by what chooses them here. */
+const TASKS: Record<string, TaskName> = { "task:write": "write", "task:continue": "continue" };
+const ALL: readonly (readonly [string, string])[] = [
+  ...CHOICES,
+  ...Object.entries(TASKS).map(([key, task]) => [key, words.assist.slash[task as "write"]] as const),
+];
 
 interface Menu {
   readonly view: EditorView;
@@ -31,7 +40,7 @@ function typed(state: EditorState): string | undefined {
 function choicesFor(state: EditorState): Menu["choices"] {
   const query = typed(state)?.toLowerCase();
   if (query === undefined) return [];
-  return CHOICES.filter(([, name]) => name.toLowerCase().includes(query));
+  return ALL.filter(([, name]) => name.toLowerCase().includes(query));
 }
 
 /** Return the plugin that opens the menu and takes its keys. */
@@ -89,6 +98,12 @@ export async function choose(view: EditorView, shared: Shared, type: string): Pr
   const { $from } = view.state.selection;
   menu.value = undefined;
   const tr = view.state.tr.delete($from.start(), $from.end());
+  const task = TASKS[type];
+  if (task !== undefined) {
+    view.dispatch(tr);
+    await shared.assistant.begin(task);
+    return;
+  }
   const isText = TEXT_TYPES.includes(type) || type === "list" || type === "numbered";
   if (isText) {
     const order = type === "numbered" ? "decimal" : undefined;

@@ -315,6 +315,8 @@ export class Sync {
   #rename(names: ReadonlyMap<string, string>): void {
     if (names.size === 0) return;
     for (const [here, there] of names) this.#names.set(here, there);
+    const selected = names.get(this.document.selected.value);
+    if (selected !== undefined) this.document.select(selected);
     const base = this.#base.order.map((id) => renamed(this.#base.nodes.get(id)!, names));
     this.#base = blocksOf(base);
     this.#show(this.#mine().children.map((node) => renamed(node, names)));

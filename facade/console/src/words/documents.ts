@@ -1,0 +1,58 @@
+// English texts of the page of documents.
+import { plural } from "./plural";
+
+export const words = {
+  paste: "what was pasted",
+  assist: {
+    title: "Help of a model",
+    menu: "Ask a model…",
+    tasks: {
+      write: "Write…",
+      continue: "Continue the text",
+      improve: "Improve the wording",
+      shorten: "Shorten",
+      change: "Change…",
+      sources: "Find sources",
+    },
+    slash: { write: "Ask a model to write…", continue: "Let a model continue the text" },
+    instructions: {
+      write: "What should the model write here?",
+      change: "How should the model change it?",
+    },
+    model: "Model of the document",
+    firstModel: "the first of the list",
+    ask: "Ask",
+    cancel: "Cancel",
+    stop: "Stop",
+    stopHint: "or press Escape; you can go on writing meanwhile",
+    accept: "Accept",
+    reject: "Reject",
+    close: "Close",
+    again: "Try again",
+    sayAnew: "Ask for something else",
+    answer: "The model’s text",
+    phases: {
+      saying: "",
+      writing: "The model is writing…",
+      storing: "Storing the suggestion…",
+      ready: "",
+      failed: "There is no suggestion.",
+    },
+    ready: "A suggestion: it is not part of the document yet.",
+    stopped: "Stopped. What was written so far is a suggestion.",
+    stoppedEarly: "Stopped before anything was written.",
+    found: "Choose the sources to cite.",
+    sources: "Sources",
+    noSources: "The model named no page.",
+    cite: (count: number) => `Cite ${plural(count, "source", "sources")}`,
+    citing: "the citation of sources",
+    brokeOff: "The answer broke off: the connection to the gateway ended.",
+    nothing: "The model wrote nothing. Try again, or choose another model.",
+    gone: "The text that the model was asked about is no longer in the document.",
+    textsOnly: "Only texts and lists can be changed by a model: select no table or figure.",
+    noModel: "No model is available: an administrator adds one under Providers.",
+    advice: "Nothing in the document has changed. Try again, or choose another model.",
+    searchAdvice:
+      "Choose a model that searches the web by itself, or ask an administrator to set up a search engine ([tools.web_search] in gateway.toml).",
+  },
+} as const;
