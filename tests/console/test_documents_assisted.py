@@ -4,7 +4,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Page, expect
 
-from tests.console.accessibility import serious_violations, serious_violations_in_the_dark
+from tests.console.accessibility import serious_violations
 from tests.console.conftest import opened
 from tests.console.documents import Editor, block, saved, select_left, text, write
 from tests.console.scripted_upstream import HOSTILE, ScriptedUpstream
@@ -72,7 +72,6 @@ async def test_a_model_writes_and_is_stopped_and_undone(browser, gateway, upstre
         await expect(panel).to_contain_text("The first part and the rest.")
         await expect(accept).to_be_visible()
         assert await serious_violations(page) == []
-        assert await serious_violations_in_the_dark(page) == []
         assert await suggested(editor) == [[("", None), (None, "The first part and the rest.")]]
         before = ["# Tides", "The sea rises. It falls."]
         assert await editor.texts() == [*before, ""]

@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Mapping
 from functools import partial
 from typing import Any
 
+from msgspec import ValidationError
 from pydantic import TypeAdapter
 
 from facade.dialects.cache_marks import OPTIONS, set_lifetimes
@@ -184,10 +185,16 @@ class _LazyChat(VerbatimRequest[PartialChatRequest]):
         if wire.tools:
             add_tools(request, wire.tools, "tools")
 
-    def read_plain(self) -> PlainRequest:
-        """Return the plain form of the conversation."""
+    def read_plain(self) -> PlainRequest | None:
+        """Return the plain form of the conversation.
+
+        None if a member is repeated, and not all of its values are valid: only the last one counts.
+        """
         tools = self.conversation("tools").get("tools", ())
-        return plain_request(self.parts["messages"], tools, self.settings)
+        try:
+            return plain_request(self.parts["messages"], tools, self.settings)
+        except ValidationError:
+            return None
 
     def beginning(self) -> Iterable[PlainMessage]:
         """Return the messages up to the first user message."""
