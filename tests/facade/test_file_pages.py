@@ -179,6 +179,8 @@ async def test_only_the_owner_sees_pages(gateway, coloured, folder):
     missing, of_missing = await page(gateway, unknown, caller=stranger)
     assert (seen.status, missing.status) == (404, 404)
     assert body.replace(coloured.encode(), unknown.encode()) == of_missing
+    seen, _ = await page(gateway, coloured, caller=stranger, If_None_Match="*")
+    assert seen.status == 404
 
 
 async def test_hostile_and_other_files_are_refused(gateway):
