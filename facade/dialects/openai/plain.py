@@ -1,6 +1,6 @@
 """Conversations of chat completions, for providers of another dialect. Pure."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec.json import Decoder
@@ -32,14 +32,6 @@ def plain_request(
             settings["max_tokens"] = settings.pop(_MAX_TOKENS)
     plain_tools = [_tool(tool["function"]) for tool in tools]
     return PlainRequest(_MESSAGES.decode(messages), plain_tools, settings)
-
-
-def beginning(messages: bytes) -> Iterator[PlainMessage]:
-    """Yield the messages of a chat up to the first user message; see `LazyRequest.beginning`."""
-    for message in _MESSAGES.decode(messages):
-        yield message
-        if message.role == "user":
-            return
 
 
 def _tool(function: Mapping[str, Any]) -> PlainTool:

@@ -1,6 +1,6 @@
 """Translate the body of a chat completion to the canonical request."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -13,7 +13,7 @@ from facade.dialects.extensions import EXTENSION_FIELDS, is_plain, set_extension
 from facade.dialects.openai.formats import FORMATS, has_schema, set_format
 from facade.dialects.openai.functions import set_functions
 from facade.dialects.openai.messages import add_messages
-from facade.dialects.openai.plain import beginning, plain_request
+from facade.dialects.openai.plain import plain_request
 from facade.dialects.openai.storing import STORE, take_stored
 from facade.dialects.openai.tools import add_tools, read_choice, set_tool_choice
 from facade.dialects.openai.types import (
@@ -196,9 +196,14 @@ class _LazyChat(VerbatimRequest[PartialChatRequest]):
         except ValidationError:
             return None
 
-    def beginning(self) -> Iterable[PlainMessage]:
-        """Return the messages up to the first user message."""
-        return beginning(self.parts["messages"])
+    def beginning(self) -> Iterator[PlainMessage]:
+        """Yield the messages up to the first user message."""
+        plain = self.plain
+        for message in () if plain is None else plain.messages:
+            assert isinstance(message, PlainMessage), "those of this dialect all are"
+            yield message
+            if message.role == "user":
+                return
 
 
 CHAT_READER = VerbatimReader(

@@ -87,6 +87,14 @@ def test_conversations_of_equal_settings_stay_apart(
         assert request == parse(body(field, text, settings)).request
 
 
+def test_the_last_value_of_a_repeated_member_counts() -> None:
+    sent = b'{"model":"m","messages":[{"role":"user","content":1,"content":"Hello"}]}'
+    lazy = lazy_of(parse_chat(sent, lazily=True))
+    assert lazy.plain is None and list(lazy.beginning()) == []
+    assert lazy.json_of("messages") == b'[{"role":"user","content":"Hello"}]'
+    assert lazy.complete().messages[0].blocks[0].text == "Hello"
+
+
 def test_a_conversation_nested_too_deeply_is_refused() -> None:
     """As for the second step of a chain, after the first refused it."""
     call = {"type": "tool_use", "id": "toolu_1", "name": "f", "input": "deep"}
