@@ -3,11 +3,8 @@ import { useState } from "preact/hooks";
 
 import { useActions } from "../../parts/actions";
 import { ConfirmButton } from "../../parts/confirm";
-import { CopyButton } from "../../parts/copy";
-import { Empty } from "../../parts/empty";
 import { Failure } from "../../parts/failure";
 import { when } from "../../parts/formats";
-import { MoreButton } from "../../parts/more_button";
 import { usePaged } from "../../parts/paged";
 import { Status, type Tone } from "../../parts/status";
 import { administersAll, session } from "../../shell/session";
@@ -20,7 +17,9 @@ import {
   listInvitations,
   revokeInvitation,
 } from "./accounts";
+import { CardList } from "./card_list";
 import { RoleOptions } from "./role_options";
+import { ShownOnce } from "./shown_once";
 
 const text = peopleWords.invitations;
 const TONES: Record<Invitation["state"], Tone> = { open: "good", accepted: "quiet", expired: "bad" };
@@ -40,36 +39,21 @@ export function Invitations() {
           invitations.reload();
         }}
       />
-      <div role="status">
-        {link !== undefined && (
-          <div class="secret">
-            <p>
-              <strong>{text.shownOnce}</strong>
-            </p>
-            <p class="actions">
-              <code>{link}</code>
-              <CopyButton text={link} label={words.copy} name={text.theLink} />
-              <button type="button" class="quiet small" onClick={() => setLink(undefined)}>
-                {peopleWords.keys.hide}
-              </button>
-            </p>
-          </div>
-        )}
-      </div>
-      <Failure error={invitations.error} />
-      {invitations.isLoaded && invitations.items.length === 0 && (
-        <Empty title={text.none}>
-          <p>{text.noneHint}</p>
-        </Empty>
-      )}
-      <ul class="cards" aria-label={text.title}>
-        {invitations.items.map((invitation) => (
-          <li key={invitation.id}>
-            <Card invitation={invitation} onChanged={invitations.reload} />
-          </li>
-        ))}
-      </ul>
-      <MoreButton list={invitations} label={text.more} />
+      <ShownOnce
+        secret={link}
+        name={text.theLink}
+        hint={text.shownOnce}
+        onDone={() => setLink(undefined)}
+      />
+      <CardList
+        list={invitations}
+        title={text.title}
+        more={text.more}
+        none={text.none}
+        noneHint={text.noneHint}
+      >
+        {(invitation) => <Card invitation={invitation} onChanged={invitations.reload} />}
+      </CardList>
     </>
   );
 }

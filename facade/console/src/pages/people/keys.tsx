@@ -3,20 +3,18 @@ import { useLocation } from "preact-iso";
 import { useState } from "preact/hooks";
 
 import { ConfirmButton } from "../../parts/confirm";
-import { CopyButton } from "../../parts/copy";
-import { Empty } from "../../parts/empty";
 import { Failure } from "../../parts/failure";
 import { when } from "../../parts/formats";
-import { MoreButton } from "../../parts/more_button";
 import { type Paged, usePaged } from "../../parts/paged";
 import { Status, type Tone } from "../../parts/status";
 import { useActions } from "../../parts/actions";
 import { administersAll } from "../../shell/session";
 import { setupChanged } from "../../shell/setup";
-import { words } from "../../words/common";
 import { peopleWords } from "../../words/people";
 import { type Key, createKey, listKeys, revokeKey, rotateKey, updateKey } from "./accounts";
+import { CardList, Toggle } from "./card_list";
 import { LimitsForm } from "./limits";
+import { ShownOnce } from "./shown_once";
 
 const text = peopleWords.keys;
 const TONES: Record<Key["state"], Tone> = { active: "good", disabled: "warning", expired: "bad", revoked: "quiet" };
@@ -36,7 +34,12 @@ export function Keys() {
           setupChanged();
         }}
       />
-      <NewKey created={created} onDone={() => setCreated(undefined)} />
+      <ShownOnce
+        secret={created?.key || undefined}
+        name={text.theKey}
+        hint={text.shownOnce(created?.user ?? "")}
+        onDone={() => setCreated(undefined)}
+      />
       {user !== "" && (
         <p class="actions">
           {text.of(user)}
@@ -45,20 +48,15 @@ export function Keys() {
           </button>
         </p>
       )}
-      <Failure error={keys.error} />
-      {keys.isLoaded && keys.items.length === 0 && (
-        <Empty title={text.none}>
-          <p>{text.noneHint}</p>
-        </Empty>
-      )}
-      <ul class="cards" aria-label={text.title}>
-        {keys.items.map((key) => (
-          <li key={key.id}>
-            <Card entry={key} keys={keys} onCreated={setCreated} />
-          </li>
-        ))}
-      </ul>
-      <MoreButton list={keys} label={text.more} />
+      <CardList
+        list={keys}
+        title={text.title}
+        more={text.more}
+        none={text.none}
+        noneHint={text.noneHint}
+      >
+        {(key) => <Card entry={key} keys={keys} onCreated={setCreated} />}
+      </CardList>
     </>
   );
 }
@@ -154,47 +152,6 @@ function Card({
         </form>
       )}
     </article>
-  );
-}
-
-function Toggle({
-  label,
-  name,
-  isOpen,
-  onClick,
-}: {
-  label: string;
-  name: string;
-  isOpen: boolean;
-  onClick: () => void;
-}) {
-  return (
-    <button type="button" class="quiet" aria-expanded={isOpen} onClick={onClick}>
-      {label}
-      <span class="visually-hidden"> {name}</span>
-    </button>
-  );
-}
-
-/** The key of an answer that has it this once. */
-function NewKey({ created, onDone }: { created: Key | undefined; onDone: () => void }) {
-  return (
-    <div role="status">
-      {created?.key && (
-        <div class="secret">
-          <p>
-            <strong>{text.shownOnce(created.user)}</strong>
-          </p>
-          <p class="actions">
-            <code>{created.key}</code>
-            <CopyButton text={created.key} label={words.copy} name={text.theKey} />
-            <button type="button" class="quiet small" onClick={onDone}>
-              {text.hide}
-            </button>
-          </p>
-        </div>
-      )}
-    </div>
   );
 }
 

@@ -2,15 +2,14 @@
 import { useState } from "preact/hooks";
 
 import { ConfirmButton } from "../../parts/confirm";
-import { Empty } from "../../parts/empty";
 import { Failure } from "../../parts/failure";
 import { when } from "../../parts/formats";
-import { MoreButton } from "../../parts/more_button";
 import { usePaged } from "../../parts/paged";
 import { useActions } from "../../parts/actions";
 import { words } from "../../words/common";
 import { peopleWords } from "../../words/people";
 import { PLANS, type Team, createTeam, deleteTeam, listTeams, setTeamPlan } from "./accounts";
+import { CardList, Toggle } from "./card_list";
 import { LimitsForm } from "./limits";
 import { NameSearch } from "./name_search";
 
@@ -51,21 +50,17 @@ export function Teams() {
         </label>
         <button>{text.create}</button>
       </form>
-      <Failure error={error ?? teams.error} />
-      <NameSearch label={text.search} onSearch={setName} />
-      {teams.isLoaded && teams.items.length === 0 && (
-        <Empty title={name === "" ? text.none : text.noneNamed(name)}>
-          <p>{text.noneHint}</p>
-        </Empty>
-      )}
-      <ul class="cards" aria-label={text.title}>
-        {teams.items.map((team) => (
-          <li key={team.id}>
-            <Card team={team} onChanged={teams.reload} />
-          </li>
-        ))}
-      </ul>
-      <MoreButton list={teams} label={text.more} />
+      <CardList
+        list={teams}
+        error={error}
+        title={text.title}
+        more={text.more}
+        none={name === "" ? text.none : text.noneNamed(name)}
+        noneHint={text.noneHint}
+        search={<NameSearch label={text.search} onSearch={setName} />}
+      >
+        {(team) => <Card team={team} onChanged={teams.reload} />}
+      </CardList>
     </>
   );
 }
@@ -99,10 +94,12 @@ function Card({ team, onChanged }: { team: Team; onChanged: () => void }) {
             ))}
           </select>
         </label>
-        <button type="button" class="quiet" aria-expanded={isShown} onClick={() => setShown(!isShown)}>
-          {peopleWords.keys.limits}
-          <span class="visually-hidden"> {team.name}</span>
-        </button>
+        <Toggle
+          name={team.name}
+          label={peopleWords.keys.limits}
+          isOpen={isShown}
+          onClick={() => setShown(!isShown)}
+        />
         <ConfirmButton
           label={text.remove}
           name={team.name}

@@ -2,10 +2,8 @@
 import { useState } from "preact/hooks";
 
 import { ConfirmButton } from "../../parts/confirm";
-import { Empty } from "../../parts/empty";
 import { Failure } from "../../parts/failure";
 import { when } from "../../parts/formats";
-import { MoreButton } from "../../parts/more_button";
 import { usePaged } from "../../parts/paged";
 import { useActions } from "../../parts/actions";
 import { administersAll } from "../../shell/session";
@@ -13,6 +11,7 @@ import { words } from "../../words/common";
 import { peopleWords } from "../../words/people";
 import { requestsWords } from "../../words/requests";
 import { type User, createUser, deleteUser, eraseUser, listUsers, moveUser, setRole } from "./accounts";
+import { CardList, Toggle } from "./card_list";
 import { LimitsForm } from "./limits";
 import { NameSearch } from "./name_search";
 import { RoleOptions, mayMakeAdministrators } from "./role_options";
@@ -54,21 +53,17 @@ export function Users() {
           <p class="hint">{text.createHint}</p>
         </>
       )}
-      <Failure error={error ?? users.error} />
-      <NameSearch label={text.search} onSearch={setName} />
-      {users.isLoaded && users.items.length === 0 && (
-        <Empty title={name === "" ? text.none : text.noneNamed(name)}>
-          {administersAll.value && <p>{text.noneHint}</p>}
-        </Empty>
-      )}
-      <ul class="cards" aria-label={text.title}>
-        {users.items.map((user) => (
-          <li key={user.id}>
-            <Card user={user} onChanged={users.reload} />
-          </li>
-        ))}
-      </ul>
-      <MoreButton list={users} label={text.more} />
+      <CardList
+        list={users}
+        error={error}
+        title={text.title}
+        more={text.more}
+        none={name === "" ? text.none : text.noneNamed(name)}
+        noneHint={administersAll.value ? text.noneHint : undefined}
+        search={<NameSearch label={text.search} onSearch={setName} />}
+      >
+        {(user) => <Card user={user} onChanged={users.reload} />}
+      </CardList>
     </>
   );
 }
@@ -114,24 +109,13 @@ function Card({ user, onChanged }: { user: User; onChanged: () => void }) {
         )}
         {administersAll.value && (
           <>
-            <button
-              type="button"
-              class="quiet"
-              aria-expanded={shown === "limits"}
+            <Toggle
+              name={user.name}
+              label={peopleWords.keys.limits}
+              isOpen={shown === "limits"}
               onClick={() => toggle("limits")}
-            >
-              {peopleWords.keys.limits}
-              <span class="visually-hidden"> {user.name}</span>
-            </button>
-            <button
-              type="button"
-              class="quiet"
-              aria-expanded={shown === "team"}
-              onClick={() => toggle("team")}
-            >
-              {text.move}
-              <span class="visually-hidden"> {user.name}</span>
-            </button>
+            />
+            <Toggle name={user.name} label={text.move} isOpen={shown === "team"} onClick={() => toggle("team")} />
             <a href={`/console/requests?scope=everyone&user_id=${id}`}>
               {requestsWords.title}
               <span class="visually-hidden"> {user.name}</span>
