@@ -122,7 +122,10 @@ class VerbatimReader(Generic[_Body, _Request]):
     def load(
         self, head: Mapping[str, Any], parts: Sequence[bytes], source_map: SourceMap
     ) -> _Request:
-        """Return a request from what its `dump` returned, in another process."""
+        """Return a request from what its `dump` returned, in another process.
+
+        It is not small, whatever its size: it may have many messages.
+        """
         request_json, wire_json, *texts = parts
         wire = self._read_settings(wire_json)
         assert wire is not None, "the other process has validated it"
@@ -138,6 +141,7 @@ class VerbatimReader(Generic[_Body, _Request]):
         loaded = self._request_type(
             head["size"], source_map, wire, wire_json, verbatim, options=options
         )
+        loaded.is_small = False
         loaded.keep_written(sent)
         loaded.request = GenerateRequest.FromString(request_json)
         return loaded
@@ -184,7 +188,7 @@ class VerbatimRequest(LazyRequest, ABC, Generic[_Body]):
         fields, self.parts, requires_official_api = verbatim
         self.source_map = source_map
         self._conversation: dict[str, Any] = {}
-        self._keeps_parsed = size <= MAX_SMALL
+        self.is_small = size <= MAX_SMALL
         self.wire = wire
         self.wire_json = wire_json
         settings = wire.settings
@@ -225,7 +229,7 @@ class VerbatimRequest(LazyRequest, ABC, Generic[_Body]):
         Raises:
             GatewayError: invalid, a part is nested too deeply.
         """
-        parsed = self._conversation if self._keeps_parsed else {}
+        parsed = self._conversation if self.is_small else {}
         for name in names or self.parts:
             json = self.parts.get(name)
             if json is not None and name not in parsed:

@@ -16,8 +16,7 @@ import orjson
 from gateway.inference.v1.inference_pb2 import GenerateRequest
 from services.common.messages.plain_message import PlainMessage, PlainRequest
 
-# Maximum bytes of a small body. Work on a larger one takes milliseconds and is done in a thread;
-# its parsed JSON, which takes several times the memory of its text, is not kept.
+# Maximum bytes of a small body: parsed JSON takes several times the memory of its text.
 MAX_SMALL: Final = 1 << 20
 
 # Fields of a body in the caller's dialect by name: `messages`, and optionally `tools` and `system`,
@@ -38,12 +37,15 @@ class LazyRequest:
     Attributes:
         request: the canonical request without messages and tools, which `complete` adds.
         fields: see the argument.
-        is_small: whether the body is small; see `MAX_SMALL`.
+        is_small: whether work on the conversation takes so little time that it needs no thread, and
+            its parsed JSON so little memory that it is kept.
         requires_official_api: whether only the API of the dialect's author accepts the conversation
             as it is; compatible servers support fewer forms.
         has_whole_body: whether `fields` are all fields of the body but `model` and `stream`, and
             `request` contains only the fields that routing needs.
     """
+
+    is_small = True
 
     def __init__(
         self,
@@ -60,7 +62,6 @@ class LazyRequest:
         self.fields = fields
         self._is_complete = False
         self._size = size
-        self.is_small = size <= MAX_SMALL
         self._plain: PlainRequest | None = None
         self._is_plain_read = False
         self._written: dict[str, bytes] = {}
