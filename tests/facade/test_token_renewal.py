@@ -87,6 +87,9 @@ async def gateway(
         providers = {"vertex": vertex, "azure": azure}
         with clock.everywhere(), patch.dict(os.environ, identity(url)):
             async with running_gateway(folder, url, providers=providers) as running:
+                # The gateway asks for tokens as soon as it runs, to list models. One that is on its
+                # way when the clock moves would seem to last longer than it does.
+                assert [await ask(running, model) for model in MODELS] == [200, 200]
                 yield running
 
 
