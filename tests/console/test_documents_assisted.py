@@ -57,9 +57,9 @@ async def test_a_model_writes_and_is_stopped_and_undone(browser, gateway, upstre
         await choose(page, "held")
         await panel.get_by_role("button", name="Ask", exact=True).click()
         await expect(panel).to_contain_text("The first part")
-        told = upstream.bodies[-1]["messages"][-1]["content"]
-        assert "The sea rises.\n\n<here/>" in told.replace("\n\n\n\n", "\n\n")
-        assert told.endswith("about ebb")
+        prompt = upstream.bodies[-1]["messages"][-1]["content"]
+        assert "The sea rises.\n\n<here/>" in prompt.replace("\n\n\n\n", "\n\n")
+        assert prompt.endswith("about ebb")
         # One goes on writing meanwhile, and stops the model from there.
         await write(page)
         await page.keyboard.type(" It falls.")

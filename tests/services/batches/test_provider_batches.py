@@ -139,7 +139,7 @@ class Worlds(Hosts):
         )
 
     async def sleep(self, seconds: float) -> None:
-        """Let time pass."""
+        """Move the clock instead of waiting."""
         self.clock.now_s += seconds
 
     def collecting(self, queue: TaskQueue) -> Collecting:
