@@ -29,7 +29,7 @@ export const words = {
     reject: "Reject",
     close: "Close",
     again: "Try again",
-    sayAnew: "Ask for something else",
+    rephrase: "Ask for something else",
     answer: "The model’s text",
     phases: {
       saying: "",

@@ -85,7 +85,7 @@ export class Assistant {
   }
 
   /** Say once more what is wanted, in place of what was. */
-  sayAnew(): void {
+  rephrase(): void {
     void this.#reject();
     this.#set({ phase: "saying", answer: NOTHING, error: undefined });
   }

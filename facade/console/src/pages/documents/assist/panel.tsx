@@ -162,8 +162,8 @@ function Deciding({ shown }: { shown: Shown }) {
           {text.again}
         </button>
         {INSTRUCTED.includes(task) && (
-          <button type="button" class="quiet" onClick={() => assistant.sayAnew()}>
-            {text.sayAnew}
+          <button type="button" class="quiet" onClick={() => assistant.rephrase()}>
+            {text.rephrase}
           </button>
         )}
       </div>
