@@ -303,7 +303,7 @@ class Inference:
         return cost_of_used(used, self.engine.routes.costs)
 
     def demand_of(self, request: Demanding, fees: Fees | None) -> Demand:
-        """Return what a request may use at most, by the settings in force; see `demand_of`."""
+        """Return what a request may use at most, by the settings in force; see `demands`."""
         return demand_of(self.engine, request, fees)
 
     async def record_usage(self) -> None:

@@ -53,9 +53,14 @@ def assert_equal(there: LazyRequest, here: LazyRequest) -> None:
 @pytest.mark.parametrize("stream", [False, True])
 async def test_a_chat_is_the_same_as_here(pool, stream):
     fields = {"stream": stream, "stream_options": {"include_usage": True}} if stream else {}
-    assert not is_quick(body(**fields))
-    parsed = await pool.parse(CHAT, [body(**fields)])
-    here = parse(CHAT, [body(**fields)], {}, 1_000_000)
+    # In parts, which a server gets as one text, or which OpenAI's own server alone takes.
+    parts = [{"type": "text", "text": text} for text in ("Be", "brief.")]
+    in_parts = [{"role": role, "content": parts} for role in ("assistant", "user")]
+    sent = body(**fields, messages=[*MANY, *in_parts])
+    assert not is_quick(sent)
+    parsed = await pool.parse(CHAT, [sent])
+    here = parse(CHAT, [sent], {}, 1_000_000)
+    assert here.request.requires_official_api
     assert_equal(parsed.request, here.request)
     assert parsed.source_map == here.source_map
     assert (parsed.stream, parsed.include_usage) == (stream, stream)

@@ -6,20 +6,12 @@ import { Failure } from "../../parts/failure";
 import { price } from "../../parts/formats";
 import { useLoaded } from "../../parts/loading";
 import { chatWords } from "../../words/chat";
+import type { Model } from "../providers/stored";
 import { MAX_MODELS } from "./comparison";
 import type { DialectName } from "./settings";
 import { change, settings } from "./store";
 
 const texts = chatWords.models;
-
-export interface Model {
-  id: string;
-  owned_by: string;
-  max_input_tokens: number | null;
-  /** Decimal dollars for a million tokens. */
-  pricing: { input: string; output: string } | null;
-  capabilities: { inputs: string[]; tools: boolean | null; thinking: boolean | null };
-}
 
 // Its models make vectors alone.
 const EMBEDDED = "embedded";
