@@ -158,6 +158,7 @@ class DocumentExporter:
             numbers_captions=not (chosen.numbers_captions and has_pandoc()),
             has_keywords=not chosen.writer.startswith("typst"),
             marks_texts=name in ("docx", "odt"),
+            describes_authors=name == "jats",
             is_latex=name == "latex",
         )
         if name == "latex" and document.numbers():

@@ -186,11 +186,12 @@ def referenced_files(edit: DocumentEdit) -> dict[str, str]:
             for file_id, pointer in referenced_files(one).items():
                 file_ids.setdefault(file_id, f"/edits/{index}{pointer}")
     elif isinstance(edit, ImportDocument):
-        file_ids = dict.fromkeys(referenced_files(edit.blocks), edit.pointer)
+        named = edit.blocks.pointers
+        file_ids = {one: named.get(one, edit.pointer) for one in referenced_files(edit.blocks)}
     elif isinstance(edit, WriteMarkdown):
         for block in edit.blocks:
             for file_id in shown_files(block):
-                file_ids.setdefault(file_id, "/markdown")
+                file_ids.setdefault(file_id, edit.pointers.get(file_id, "/markdown"))
     elif isinstance(edit, ReplaceText):
         _collect(edit.content.get("image"), "/image", file_ids)
     return file_ids

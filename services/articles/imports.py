@@ -1,7 +1,7 @@
 """Import of documents in other formats: the conversion, and files for their pictures."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
@@ -20,6 +20,7 @@ from services.articles.conversions import (
 from services.articles.errors import FIELDS, SCHEMA, failure
 from services.articles.files import FileAccess
 from services.articles.pandoc.formats import IMPORT_FORMATS
+from services.articles.pandoc.jats_authors import authors_of
 from services.articles.pandoc.latex_source import readable
 from services.articles.pandoc.searches import picture_addresses
 from services.articles.pandoc.syntax import Node
@@ -28,11 +29,12 @@ from services.articles.tree.edits import references_of
 from services.articles.tree.errors import EditError
 from services.articles.tree.operations import ImportDocument, ImportReferences, WriteMarkdown
 from services.articles.tree.parsing import NewId
+from services.articles.tree.picture_files import PictureFiles
 from services.articles.tree.values import string
 from services.articles.tree.written_markdown import parse_blocks
 from services.common.articles import limits
 from services.common.process.offload import offload_if
-from services.media.conversion.parts import PandocOutput, Source
+from services.media.conversion.parts import Source
 
 # Bytes of a file, and of the tree that pandoc makes of it.
 MAX_FILE = 16 << 20
@@ -42,6 +44,12 @@ _LARGE = 2 << 10
 # What stands between the preamble and the document in LaTeX, and the line in a warning.
 _BEGIN = b"\\begin{document}"
 _LINE = re.compile(r" at line (\d{1,9}) ", re.ASCII)
+# Warnings about sizes, spaces, properties of files, and lists of references, which are read.
+_OF_NO_CONTENT = re.compile(
+    r"Skipped '\\(?:setlength\{\\(?:itemsep|parskip|parsep|topsep|tabcolsep)\}\{[^{}']{0,40}\}'"
+    r"|(?:tiny|scriptsize|footnotesize|small|normalsize|large|Large|[;,:!]|quad|qquad|protect) ?'"
+    r"|(?:begin|end)\{thebibliography\}'|hypersetup\{)"
+)
 _TYPES = {
     "png": "image/png",
     "jpg": "image/jpeg",
@@ -55,6 +63,24 @@ _TYPES = {
 class _Import(NamedTuple):
     content: bytes
     pointer: str
+
+
+class _Converted(NamedTuple):
+    """A document with the tree that pandoc made of it."""
+
+    format: str
+    source: bytes
+    root: Node
+    warnings: Sequence[str]
+
+    def omissions(self) -> Iterator[Omission]:
+        """Yield what pandoc left out after the preamble of LaTeX."""
+        begin = self.source[: self.source.find(_BEGIN) + 1].count(b"\n") + 1
+        for warning in self.warnings:
+            line = _LINE.search(warning)
+            is_of_preamble = line is not None and int(line[1]) < begin
+            if not is_of_preamble and not _OF_NO_CONTENT.match(warning):
+                yield Omission("conversion", warning)
 
 
 class DocumentImporter:
@@ -85,13 +111,14 @@ class DocumentImporter:
             check_pandoc("/format", f"the format {name}")
         source = await self._source(name, request)
         position = request.position if request.HasField("position") else None
+        files = _picture_files(request)
         try:
             if not reader:
                 text = _decoded(source)
                 return await offload_if(
-                    len(text) >= _LARGE, self._markdown, text, position, source.pointer
+                    len(text) >= _LARGE, self._markdown, text, files, position, source.pointer
                 )
-            return await self._converted(name, reader, source, position)
+            return await self._converted(name, reader, source, files, position)
         except EditError as error:
             raise to_gateway_error(EditError(error.code, source.pointer, error.problem)) from None
 
@@ -106,13 +133,20 @@ class DocumentImporter:
                 return _Import(content, "/fileId")
         raise failure(FIELDS, "", "exactly one of text and fileId is required")
 
-    def _markdown(self, text: str, position: int | None, pointer: str) -> ImportDocument:
-        written = parse_blocks(string(text, pointer, limits.MARKDOWN_TEXT), self._new_id)
-        blocks = WriteMarkdown(position, written.blocks, written.omitted, written.properties)
+    def _markdown(
+        self, text: str, files: PictureFiles, position: int | None, pointer: str
+    ) -> ImportDocument:
+        written = parse_blocks(string(text, pointer, limits.MARKDOWN_TEXT), files, self._new_id)
+        blocks = WriteMarkdown(position, *written, files.pointers())
         return ImportDocument(ImportReferences((), ()), blocks, pointer)
 
     async def _converted(
-        self, name: str, reader: str, source: _Import, position: int | None
+        self,
+        name: str,
+        reader: str,
+        source: _Import,
+        named: PictureFiles,
+        position: int | None,
     ) -> ImportDocument:
         embedded: Mapping[str, bytes] = {}
         if name == "docx":
@@ -126,28 +160,28 @@ class DocumentImporter:
             problem = f"the document has more than {_MAX_TREE >> 20} MiB of text and structure"
             raise failure(SCHEMA, source.pointer, problem)
         root: Node = await offload_if(True, orjson.loads, output.content)
-        files = await self._store(root, embedded)
-        begin = source.content[: source.content.find(_BEGIN) + 1].count(b"\n") + 1
-        edit = await offload_if(True, self._read, root, output, begin, files, position)
+        stored = await self._store(root, embedded)
+        document = _Converted(name, source.content, root, output.warnings)
+        edit = await offload_if(True, self._read, document, stored, named, position)
         return ImportDocument(*edit, source.pointer)
 
     def _read(
         self,
-        root: Node,
-        output: PandocOutput,
-        begin: int,
-        files: Mapping[str, str],
+        document: _Converted,
+        stored: Mapping[str, str],
+        named: PictureFiles,
         position: int | None,
     ) -> tuple[ImportReferences, WriteMarkdown]:
-        read = blocks_of(root, files, self._new_id)
-        warnings = [
-            Omission("conversion", warning)
-            for warning in output.warnings
-            if not _is_of_preamble(warning, begin)
-        ]
+        def file_of(address: str) -> str | None:
+            return stored.get(address) or named.get(address)
+
+        omitted: list[Omission] = []
+        authors = authors_of(document.source, omitted) if document.format == "jats" else {}
+        read = blocks_of(document.root, file_of, self._new_id, authors)
+        omitted += [*read.omitted, *document.omissions(), *named.unused()]
         references, skipped = references_of(csl.parse_items(list(read.items)), self._new_id)
-        omitted = (*read.omitted, *warnings)
-        blocks = WriteMarkdown(position, read.blocks, omitted, read.properties)
+        properties, pointers = read.properties, named.pointers()
+        blocks = WriteMarkdown(position, read.blocks, tuple(omitted), properties, pointers)
         return ImportReferences(references, skipped), blocks
 
     async def _store(self, root: Node, embedded: Mapping[str, bytes]) -> dict[str, str]:
@@ -161,10 +195,11 @@ class DocumentImporter:
         return files
 
 
-def _is_of_preamble(warning: str, begin: int) -> bool:
-    """Return whether a warning is about a line before the one in which the document begins."""
-    line = _LINE.search(warning)
-    return line is not None and int(line[1]) < begin
+def _picture_files(request: wire.ImportArticleRequest) -> PictureFiles:
+    try:
+        return PictureFiles(request.files)
+    except EditError as error:
+        raise to_gateway_error(error) from None
 
 
 def _readable(name: str, text: str) -> bytes:

@@ -77,7 +77,7 @@ def paper(file_id):
 
 # Words of the paper that are in each of its exports.
 WORDS = (
-    *("Harbours", "Ada Quay", "Oxbow", "Fenland", "Summarised", "Methods", "Figure 1", "boldly"),
+    *("Harbours", "Ada", "Quay", "Oxbow", "Fenland", "Summarised", "Methods", "Figure 1", "boldly"),
     *("a_b()", "Footed", "<b>inert</b>", "Quoted", "listed", "Captioned", "Itemised", "Brest"),
     *("6.9", "Tabled", "Newton", "Principia", "Müller", "Tide Office", "汉字"),
 )

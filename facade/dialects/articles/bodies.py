@@ -11,6 +11,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from services.common.articles import limits
+
 INT64 = 2**63
 
 Index = Annotated[int, Field(ge=0)]
@@ -18,6 +20,14 @@ Index = Annotated[int, Field(ge=0)]
 Path = Annotated[list[Index], Field(min_length=1, fail_fast=True)]
 SessionId = Annotated[str, Field(description="Session id, from session/create.")]
 BlockId = Annotated[str, Field(description="Block id, from block/insert or doc/read.")]
+PictureFiles = Annotated[
+    dict[str, Annotated[str, Field(max_length=limits.IDENTIFIER)]],
+    Field(
+        max_length=limits.FILES_A_TEXT,
+        description="Ids of files of the caller by the addresses of pictures in the text, such as "
+        "`figures/a.png`.",
+    ),
+]
 
 
 class ArticleBody(BaseModel):
@@ -196,6 +206,7 @@ class ImportArticle(RepeatableBody):
         None, description="The last known revision; if there is a newer one, nothing is done."
     )
     suggest: bool = Field(False, description="As in an edit.")
+    files: PictureFiles | None = None
 
 
 class FormatReferences(OfSession):

@@ -10,6 +10,7 @@ from facade.dialects.articles.bodies import (
     BibliographyFormat,
     BlockId,
     Path,
+    PictureFiles,
     RepeatableBody,
 )
 from services.common.articles import styles
@@ -89,6 +90,7 @@ class WriteMarkdown(EditBody):
     position: Annotated[int, Field(ge=0, le=2**32 - 1)] | None = Field(
         None, description="Position of the first block in the document; the end if omitted."
     )
+    files: PictureFiles | None = None
 
 
 class DeleteBlock(BlockEditBody):

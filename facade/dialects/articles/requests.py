@@ -168,9 +168,8 @@ def insert_blocks(body: edit_bodies.InsertBlocks) -> Edit:
 
 def write_markdown(body: edit_bodies.WriteMarkdown) -> Edit:
     """Return the edit of doc/write."""
-    return Edit(
-        write_markdown=edits_pb2.WriteMarkdown(markdown=body.markdown, position=body.position)
-    )
+    edit = edits_pb2.WriteMarkdown(markdown=body.markdown, position=body.position, files=body.files)
+    return Edit(write_markdown=edit)
 
 
 def delete_block(body: edit_bodies.DeleteBlock) -> Edit:
@@ -314,6 +313,7 @@ def import_article(body: bodies.ImportArticle) -> articles_pb2.ImportArticleRequ
         if_revision=body.ifRevision,
         request_id=body.requestId,
         suggest=body.suggest,
+        files=body.files,
     )
     if body.text is not None:
         request.text = body.text

@@ -16,7 +16,7 @@ _ITEM = "bibitem:"
 # What a document begins with, on its first line.
 MACROS = (
     rf"\newcommand{{\bibitem}}[2][]{{\par\hypertarget{{{_ITEM}#2}}{{}}}}"
-    r"\newcommand{\textbar}{|}\newcommand{\textasciigrave}{`}"
+    r"\newcommand{\textbar}{|}\newcommand{\textasciigrave}{`}\newcommand{\pandocbounded}[1]{#1}"
 ).encode()
 
 

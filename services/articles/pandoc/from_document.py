@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from services.articles.bibliography.entries import Omission
 from services.articles.pandoc import citations, syntax
+from services.articles.pandoc.authors import author_metadata, shown_authors
 from services.articles.pandoc.inlines import InlineWriter
 from services.articles.pandoc.latex import LatexCitations
 from services.articles.pandoc.latex_preamble import preamble
@@ -44,6 +45,7 @@ class TreeOptions(NamedTuple):
             Typst, which would run them.
         marks_texts: whether only marks in texts are read back as targets of links, not those of
             blocks: in office formats.
+        describes_authors: whether the format has fields for institutions of authors.
         is_latex: whether the format is LaTeX.
         latex: how the document cites in LaTeX; None if it does not, and for other formats.
         entries: texts of the references in a style that is applied already, by their ids; those
@@ -56,6 +58,7 @@ class TreeOptions(NamedTuple):
     numbers_captions: bool = False
     has_keywords: bool = True
     marks_texts: bool = False
+    describes_authors: bool = False
     is_latex: bool = False
     latex: LatexCitations | None = None
     entries: Mapping[str, Sequence[Node]] = {}
@@ -151,8 +154,10 @@ class _Writer:
             case "abstract":
                 if blocks := list(self._prose(element)):
                     metadata["abstract"] = syntax.node("MetaBlocks", blocks)
+            case _ if self.options.describes_authors:
+                metadata.update(author_metadata(element))
             case _:
-                names, institutions = self._authors(element)
+                names, institutions = shown_authors(element)
                 if names:
                     metadata["author"] = syntax.node(
                         "MetaList", [syntax.node("MetaInlines", name) for name in names]
@@ -318,7 +323,7 @@ class _Writer:
         return syntax.node("Span", NO_ATTRIBUTES, shown)
 
     def _author(self, element: Element) -> Iterator[Node]:
-        names, institutions = self._authors(element)
+        names, institutions = shown_authors(element)
         if names:
             joined: list[Node] = []
             for name in names:
@@ -326,30 +331,6 @@ class _Writer:
                 joined += name
             yield syntax.para(joined)
         yield from institutions
-
-    def _authors(self, element: Element) -> tuple[list[list[Node]], list[Node]]:
-        """Return the names with numbers of institutions above, and paragraphs of these."""
-        authors: Any = element.content["author"]
-        institutions: Any = element.content["institution"]
-        numbers = {one["id"]: str(number) for number, one in enumerate(institutions, 1)}
-        names = []
-        for author in authors:
-            ids = author.get("institutionIds") or [author["institutionId"]]
-            marks = [numbers[one] for one in ids if one in numbers]
-            marks += ["*"] if author["isStar"] else []
-            above = [_above(",".join(marks))] if marks else []
-            name = syntax.words(author["name"])
-            if "orcid" in author:
-                address = f"https://orcid.org/{author['orcid']}"
-                name = [syntax.node("Link", NO_ATTRIBUTES, name, (address, ""))]
-            if "email" in author:
-                above += [syntax.node("Space"), *syntax.words(author["email"])]
-            names.append([*name, *above])
-        paragraphs = [
-            syntax.para([_above(numbers[one["id"]]), *syntax.words(one["name"])])
-            for one in institutions
-        ]
-        return names, paragraphs
 
     def _list(self, element: Element) -> Iterator[Node]:
         items = [list(self._item(item)) for item in element.elements]
@@ -427,10 +408,6 @@ def _verbatim(code: str, label: str | None) -> Node:
     return syntax.node(
         "RawBlock", "latex", f"{before}\\begin{{Verbatim}}\n{code}\n\\end{{Verbatim}}"
     )
-
-
-def _above(text: str) -> Node:
-    return syntax.node("Superscript", [syntax.node("Str", text)])
 
 
 def _length(value: Any) -> str:

@@ -1,8 +1,8 @@
 r"""LaTeX before pandoc reads it: what it would read wrongly, written in another way.
 
 Pandoc takes the rows that a `longtable` repeats on each page for rows of its body, and loses the
-cell after them; it starts a list at 1 when its numbers are set after their form. Lines keep their
-numbers, which pandoc's warnings name.
+cell after them; it starts a list at 1 when its numbers are set after their form; and the macro that
+it writes around pictures hides them from it. Lines keep their numbers, which its warnings name.
 """
 
 import re
@@ -18,6 +18,9 @@ _PART_END = re.compile(r"\\end(firsthead|head|lastfoot|foot)(?![A-Za-z])")
 # What pandoc writes after rules, and reads as a row.
 _NOTHING = "\\noalign{}"
 _OPTION = re.compile(r"\s{0,100}\[[^\[\]]{0,100}\]\s{0,100}")
+# The macro around pictures gets another name, as `MACROS` define it as its argument.
+_BOUNDED = "\\newcommand*\\pandocbounded"
+_OTHER_NAME = "\\newcommand*\\otherbounded"
 # As pandoc itself writes it: the form of the numbers, then the first number.
 _LIST_START = re.compile(
     r"(\\def\\labelenum[iv]{1,3}\{(?:[^{}]|\{[^{}]{0,100}\}){0,100}\})(\s{0,100})"
@@ -27,6 +30,7 @@ _LIST_START = re.compile(
 
 def readable(latex: str) -> bytes:
     """Return LaTeX that pandoc reads as it is meant, with macros on its first line."""
+    latex = latex.replace(_BOUNDED, _OTHER_NAME, 1)
     return MACROS + _LIST_START.sub(r"\3\2\1", "".join(_with_plain_tables(latex))).encode()
 
 

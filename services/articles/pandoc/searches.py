@@ -1,6 +1,5 @@
 """Searches of pandoc's tree, before its blocks are read, or before it is written."""
 
-import re
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
@@ -8,10 +7,9 @@ from services.articles.pandoc import syntax
 from services.articles.pandoc.syntax import Node
 from services.articles.pandoc.to_leaves import MAX_NESTING
 from services.articles.tree.nodes import Json
+from services.articles.tree.tex_equations import TEX_LABEL
 from services.common.articles.texts import is_label
 
-# A label of LaTeX inside of a formula.
-TEX_LABEL = re.compile(r"\\label\s*\{([^{}]*)\}")
 # Nodes that become blocks with labels, with the positions of their attributes.
 _IDENTIFIED = {"Header": 1, "Figure": 0, "Table": 0, "CodeBlock": 0, "Span": 0, "Div": 0}
 _DATES = ("issued", "accessed", "event-date", "original-date", "submitted")

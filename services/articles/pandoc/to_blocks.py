@@ -1,11 +1,11 @@
 """Pandoc's tree as blocks, with a list of what documents do not hold."""
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from services.articles.bibliography.entries import Omission
 from services.articles.pandoc import bibitems, syntax
+from services.articles.pandoc.authors import author_of
 from services.articles.pandoc.computed import (
     is_name,
     without_equation_number,
@@ -13,7 +13,6 @@ from services.articles.pandoc.computed import (
     without_section_number,
 )
 from services.articles.pandoc.searches import (
-    TEX_LABEL,
     labels_in,
     plain_metadata,
     reference_items,
@@ -40,6 +39,7 @@ from services.articles.tree.parsing import (
     parse_content,
     with_checked_children,
 )
+from services.articles.tree.tex_equations import parse_equation
 from services.articles.tree.values import schema_error
 from services.common.articles import limits
 
@@ -50,9 +50,6 @@ _NUMBERINGS = {
     "LowerRoman": "lower-roman",
     "UpperRoman": "upper-roman",
 }
-# Environments of LaTeX around a formula, and what they are inside of one.
-_ENVIRONMENT = re.compile(r"\\begin\{(\w+)\*?\}(.*)\\end\{\1\*?\}", re.DOTALL)
-_INNER = {"align": "aligned", "eqnarray": "aligned", "flalign": "aligned", "gather": "gathered"}
 # Nodes whose marks may stand before them, or around them.
 _MARKED_BEFORE = ("CodeBlock", "Table", "Figure")
 # What other blocks without children need.
@@ -78,22 +75,28 @@ class ReadBlocks(NamedTuple):
     properties: Mapping[str, Json]
 
 
-def blocks_of(root: Node, files: Mapping[str, str], new_id: NewId) -> ReadBlocks:
+def blocks_of(
+    root: Node,
+    file_of: Callable[[str], str | None],
+    new_id: NewId,
+    authors: Mapping[str, Json] = {},
+) -> ReadBlocks:
     """Return the blocks of a tree.
 
     Args:
         root: the tree.
-        files: ids of files by the addresses of pictures in the tree.
+        file_of: returns the id of the file that is the picture with an address, if there is one.
         new_id: generator of ids of elements.
+        authors: fields of the block of authors, if they are not those of the tree.
 
     Raises:
         EditError: a part is too large or nested too deeply.
     """
     labels = labels_in(root["blocks"])
-    reader = _Reader(files, new_id, labels)
+    reader = _Reader(file_of, new_id, labels)
     metadata, blocks = without_title(root, labels)
     try:
-        reader.metadata(metadata)
+        reader.metadata(metadata, authors)
         reader.flow(blocks, 0)
         reader.drop_references()
         items = (*reference_items(metadata.get("references")), *reader.items)
@@ -104,7 +107,9 @@ def blocks_of(root: Node, files: Mapping[str, str], new_id: NewId) -> ReadBlocks
 
 
 class _Reader:
-    def __init__(self, files: Mapping[str, str], new_id: NewId, labels: frozenset[str]) -> None:
+    def __init__(
+        self, file_of: Callable[[str], str | None], new_id: NewId, labels: frozenset[str]
+    ) -> None:
         self.blocks: list[Element] = []
         self.omitted: list[Omission] = []
         self.items: list[Json] = []
@@ -114,14 +119,16 @@ class _Reader:
         self.properties: Mapping[str, Json] = {}
         # The type of paragraphs: quote inside of a quotation.
         self._prose = "paragraph"
-        self._files = files
+        self._file_of = file_of
         self._new_id = new_id
 
-    def metadata(self, metadata: Mapping[str, Node]) -> None:
+    def metadata(self, metadata: Mapping[str, Node], authors: Mapping[str, Json]) -> None:
         """Add title, authors and abstract."""
         if "title" in metadata and (leaves := self._meta_leaves(metadata["title"])):
             self._add("title", leaves)
-        if "author" in metadata:
+        if authors:
+            self._add("author", (), authors)
+        elif "author" in metadata:
             self._add_authors(metadata["author"])
         if "abstract" in metadata and (leaves := self._meta_leaves(metadata["abstract"])):
             self._add("abstract", leaves)
@@ -206,13 +213,11 @@ class _Reader:
 
     def _add_authors(self, value: Node) -> None:
         each = value["c"] if value["t"] == "MetaList" else [value]
-        names = []
+        names: list[Json] = []
         for one in each:
             if one["t"] == "MetaMap":
                 one = one["c"].get("name", one)
-            name = " ".join(plain_text(self._meta_leaves(one)).split())
-            if name:
-                names.append({"name": name})
+            names += author_of(self._meta_leaves(one))
         if names:
             self._add("author", (), {"author": names})
 
@@ -237,19 +242,10 @@ class _Reader:
             self._texts.marks.clear()
 
     def _equation(self, latex: str, attributes: Any) -> None:
-        labels = TEX_LABEL.findall(latex)
-        if labels:
-            attributes = (labels[0],)
-        latex = TEX_LABEL.sub("", latex)
-        environment = _ENVIRONMENT.fullmatch(latex.strip())
-        if environment is not None:
-            name, inner = environment[1], environment[2].strip()
-            if name == "equation":
-                latex = inner
-            elif name in _INNER:
-                latex = f"\\begin{{{_INNER[name]}}}{inner}\\end{{{_INNER[name]}}}"
-        label = self._label(attributes)
-        latex = without_equation_number(latex) if label else latex.strip()
+        latex, labels = parse_equation(latex)
+        label = self._label(labels or attributes)
+        if label:
+            latex = without_equation_number(latex)
         self._add("equation", (), {"equation": latex, **label})
 
     def _add_text(self, nodes: list[Node]) -> None:
@@ -438,7 +434,7 @@ class _Reader:
         pictures, self._texts.pictures = self._texts.pictures, []
         made: list[Json] = []
         for address, alternative, title in pictures:
-            file_id = self._files.get(address)
+            file_id = self._file_of(address)
             picture: dict[str, Json] = {"fileId": file_id} if file_id else {"url": address}
             if alternative:
                 picture["alt"] = alternative[: limits.LEAF_TEXT]
@@ -447,7 +443,9 @@ class _Reader:
             try:
                 parse_content({"image": [picture]}, "")
             except EditError:
-                problem = "a picture that is neither in the document nor at a web address"
+                problem = (
+                    "a picture that is neither in the document, nor at a web address or in /files"
+                )
                 self._texts.lose(address[:100], problem)
                 if alternative:
                     self._add("paragraph", [Leaf(alternative)])

@@ -105,9 +105,7 @@ class LeafReader:
         yield replace(marks, text="\n")
 
     def _code(self, content: Any, marks: Leaf, depth: int) -> Iterator[Leaf]:
-        if marks.url is not None:
-            self.lose(content[1], "the address that code is a link to")
-        yield replace(marks, text=content[1], type="inlinecode", url=None)
+        yield replace(marks, text=content[1], type="inlinecode")
 
     def _math(self, content: Any, marks: Leaf, depth: int) -> Iterator[Leaf]:
         is_display = content[0]["t"] == "DisplayMath"

@@ -54,6 +54,7 @@ from services.articles.tree.parsing import (
     parse_leaf,
     parse_marks,
 )
+from services.articles.tree.picture_files import PictureFiles
 from services.articles.tree.references import Reference, parse_patch, parse_reference
 from services.articles.tree.style import check_article_style
 from services.articles.tree.table_edits import TableEdit
@@ -133,11 +134,12 @@ def _insert_blocks(edit: pb.InsertBlocks, new_id: NewId) -> InsertBlocks:
 
 def _write_markdown(edit: pb.WriteMarkdown, new_id: NewId) -> WriteMarkdown:
     markdown = string(edit.markdown, "/markdown", limits.MARKDOWN_TEXT)
-    written = parse_blocks(markdown, new_id)
+    files = PictureFiles(edit.files)
+    written = parse_blocks(markdown, files, new_id)
     if not written.blocks and not written.properties:
         raise schema_error("/markdown", "must have some text")
     position = edit.position if edit.HasField("position") else None
-    return WriteMarkdown(position, written.blocks, written.omitted, written.properties)
+    return WriteMarkdown(position, *written, files.pointers())
 
 
 def _delete_block(edit: pb.DeleteBlock, new_id: NewId) -> DeleteBlocks:

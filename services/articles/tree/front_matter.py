@@ -68,7 +68,7 @@ def front_matter_blocks(fields: Fields, omitted: list[Omission]) -> Iterator[Par
     authors = _listed(fields.pop("authors", None) or fields.pop("author", None))
     institutions = _listed(fields.pop("affiliations", None))
     if authors:
-        yield "author", (), _authors(authors, institutions, omitted)
+        yield "author", (), author_fields(authors, institutions, omitted)
     elif institutions:
         omitted.append(Omission(_PLACE, "affiliations, as there are no authors"))
     if abstract := fields.pop("abstract", None):
@@ -115,9 +115,17 @@ def _listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def _authors(
+def author_fields(
     authors: list[Any], institutions: list[Any], omitted: list[Omission]
 ) -> dict[str, Json]:
+    """Return the fields of a block of authors.
+
+    Args:
+        authors: names, or mappings with `name`, `affiliation` (keys or names of institutions),
+            `orcid`, `email` and `corresponding`.
+        institutions: names, or mappings with `name`, and `index` or `id` as the key.
+        omitted: filled with what documents do not hold.
+    """
     names: dict[str, str] = {}
     for position, institution in enumerate(institutions, start=1):
         parts = institution if isinstance(institution, dict) else {"name": institution}

@@ -122,6 +122,8 @@ def inline_leaves(tokens: "Iterable[Token]") -> Iterator[Leaf]:
         kind, _, edge = token.type.rpartition("_")
         if leaf_type := _TYPES.get(token.type):
             leaf = Leaf(token.content, leaf_type, **_without_type(marks))
+            if leaf_type == "inlinecode":
+                leaf = replace(leaf, url=marks.get("url"))
             yield replace(leaf, form="display") if token.type == "display_formula" else leaf
         elif token.type == "note":
             yield Leaf(OBJECT, "note", note=tuple(inline_leaves(token.children or [])))

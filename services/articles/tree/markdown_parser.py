@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from services.articles.tree.inline_markdown import new_parser
 from services.articles.tree.inline_rules import attributes_rule
+from services.articles.tree.tex_equations import ENVIRONMENTS
 from services.articles.tree.values import schema_error
 from services.common.articles import limits
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
+    from markdown_it.ruler import RuleOptionsType
     from markdown_it.rules_block import StateBlock
     from markdown_it.rules_core import StateCore
     from markdown_it.token import Token
@@ -28,8 +30,15 @@ _ATTRIBUTE = re.compile(
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
 _CAPTION = re.compile(r"(?:[Tt]able)?:[ \t]+")
 _WITHOUT_ELEMENTS = frozenset({"blockquote_open", "thead_open", "tbody_open"})
-# A property of the parser's environment: the last line of a block of lines without `$$` at an end.
-_UNCLOSED = "unclosed_formula"
+_TEX_BEGIN = re.compile(rf"\\begin\{{((?:{'|'.join(ENVIRONMENTS)})\*?)\}}")
+# A property of the parser's environment: by what ends a formula, the last line of a block of lines
+# without it.
+_UNCLOSED = "unclosed_formulas"
+_TEX_ENDS = {
+    f"{name}{star}": re.compile(rf"\\end\{{{name}{re.escape(star)}\}}[ \t]*$")
+    for name in ENVIRONMENTS
+    for star in ("", "*")
+}
 _NOTES = "notes"
 
 
@@ -120,9 +129,9 @@ def _parser() -> "MarkdownIt":
     parser.enable("table")
     parser.options["maxNesting"] = _MAX_NESTING
     parser.inline.ruler.before("link", "attributes", attributes_rule)
-    parser.block.ruler.before(
-        "fence", "formula_block", _formula_rule, {"alt": ["paragraph", "reference", "blockquote"]}
-    )
+    interrupts: RuleOptionsType = {"alt": ["paragraph", "reference", "blockquote"]}
+    parser.block.ruler.before("fence", "formula_block", _formula_rule, interrupts)
+    parser.block.ruler.before("fence", "tex_equation", _tex_equation_rule, interrupts)
     parser.block.ruler.before("reference", "footnote", _footnote_rule)
     # Before inline syntax is parsed, which takes longer than linear time in the worst case.
     parser.core.ruler.after("block", "check_sizes", _check_sizes)
@@ -214,30 +223,66 @@ def _footnote_rule(state: "StateBlock", start: int, end: int, silent: bool) -> b
 
 def _formula_rule(state: "StateBlock", start: int, end: int, silent: bool) -> bool:
     """Read a formula between two dollar signs at the beginning and at the end of lines."""
-    if state.sCount[start] - state.blkIndent >= 4 or start < state.env.get(_UNCLOSED, 0):
-        return False
-    first = state.src[state.bMarks[start] + state.tShift[start] : state.eMarks[start]]
+    first = _first_line(state, start)
     if not first.startswith("$$"):
         return False
-    lines = [first[2:]]
+    lines = _lines_of_formula(state, start, end, first[2:], "$$", _FORMULA_END)
+    if lines is None or silent:
+        return lines is not None
+    closing = _FORMULA_END.search(lines[-1])
+    assert closing is not None, "the last line of a formula has its end"
+    lines[-1] = lines[-1][: closing.start()]
+    token = _push_formula(state, "formula_block", start, lines)
+    if closing[1]:
+        token.meta["attributes"] = closing[1]
+    return True
+
+
+def _tex_equation_rule(state: "StateBlock", start: int, end: int, silent: bool) -> bool:
+    """Read a formula in an environment of LaTeX that begins and ends lines."""
+    first = _first_line(state, start)
+    begin = _TEX_BEGIN.match(first)
+    if begin is None:
+        return False
+    closing = _TEX_ENDS[begin[1]]
+    lines = _lines_of_formula(state, start, end, first, begin[1], closing)
+    if lines is not None and not silent:
+        _push_formula(state, "tex_equation", start, lines)
+    return lines is not None
+
+
+def _first_line(state: "StateBlock", line: int) -> str:
+    """Return a line from its first character, or "" for one of indented code."""
+    if state.sCount[line] - state.blkIndent >= 4:
+        return ""
+    return str(state.src[state.bMarks[line] + state.tShift[line] : state.eMarks[line]])
+
+
+def _lines_of_formula(
+    state: "StateBlock", start: int, end: int, first: str, name: str, closing: re.Pattern[str]
+) -> list[str] | None:
+    """Return the lines of a formula, up to the one in which it ends; None if it does not."""
+    unclosed = state.env.setdefault(_UNCLOSED, {})
+    if start < unclosed.get(name, 0):
+        return None
+    lines = [first]
     line = start
-    while not (closing := _FORMULA_END.search(lines[-1])):
+    while not closing.search(lines[-1]):
         line += 1
         if line >= end or state.isEmpty(line) or state.sCount[line] < state.blkIndent:
             # The lines between are not read again.
-            state.env[_UNCLOSED] = line
-            return False
+            unclosed[name] = line
+            return None
         lines.append(_line(state, line))
-    if silent:
-        return True
-    lines[-1] = lines[-1][: closing.start()]
-    token = state.push("formula_block", "", 0)
+    return lines
+
+
+def _push_formula(state: "StateBlock", kind: str, start: int, lines: list[str]) -> "Token":
+    token = state.push(kind, "", 0)
     token.content = "\n".join(lines).strip()
-    if closing[1]:
-        token.meta["attributes"] = closing[1]
-    token.map = [start, line + 1]
-    state.line = line + 1
-    return True
+    state.line = start + len(lines)
+    token.map = [start, state.line]
+    return token
 
 
 def _line(state: "StateBlock", line: int) -> str:

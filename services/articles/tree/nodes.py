@@ -57,6 +57,8 @@ CAPTIONED_TYPES = ("image", "table")
 # The text of a leaf that stands for something else in a text: a note, or a reference to a block.
 OBJECT = "\ufffc"
 OBJECT_TYPES = ("note", "ref")
+# Types of leaves that can be links: texts, which have a type of their own then, and code.
+LINKED_TYPES = ("url", "inlinecode")
 
 
 class Citation(NamedTuple):
@@ -90,7 +92,7 @@ class Leaf(Struct, frozen=True, gc=False):
         type: default, latex, inlinecode, url, note or ref.
         decoration: underline or line-through, or None.
         color: a CSS colour, or None.
-        url: target of a leaf of type `url`; None for other types.
+        url: target of a leaf of type `url`, or of code that is a link; None for other leaves.
         cite: what it cites, or None.
         script: super or sub, or None.
         form: "display" for a formula on a line of its own, "number" for a reference to a block by

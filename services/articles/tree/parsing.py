@@ -14,6 +14,7 @@ from services.articles.tree.nodes import (
     ELEMENT_TYPES,
     HOLDS,
     LEAVES_ONLY_TYPES,
+    LINKED_TYPES,
     OBJECT,
     OPTIONAL_KEYS,
     VOID_TYPES,
@@ -79,8 +80,9 @@ def parse_leaf(value: Any, pointer: str) -> Leaf:
     url = value.get("url")
     if kind == "url" and url is None:
         raise schema_error(join_pointer(pointer, "url"), "is required for a leaf of type url")
-    if kind != "url" and url is not None:
-        raise schema_error(join_pointer(pointer, "url"), "allowed only for a leaf of type url")
+    if kind not in LINKED_TYPES and url is not None:
+        problem = f"allowed only for a leaf of type {' or '.join(LINKED_TYPES)}"
+        raise schema_error(join_pointer(pointer, "url"), problem)
     if kind != "latex" and value.get("form") is not None:
         raise schema_error(join_pointer(pointer, "form"), "allowed only for latex and ref")
     return _marked_leaf(value["text"], value, pointer)

@@ -14,6 +14,7 @@ from services.articles.tree.markdown_parser import Attributes, ParsedText, parse
 from services.articles.tree.nodes import OBJECT, Json, Leaf
 from services.articles.tree.normalise import normal_leaves
 from services.articles.tree.parsing import check_leaf, parse_content
+from services.articles.tree.picture_files import PictureFiles
 from services.articles.tree.values import schema_error
 from services.common.articles import limits
 from services.common.articles.texts import is_label
@@ -48,12 +49,13 @@ class InlineReader:
         used_notes: names of footnotes that were read.
     """
 
-    def __init__(self, text: ParsedText) -> None:
+    def __init__(self, text: ParsedText, files: PictureFiles) -> None:
         self.omitted: list[Omission] = []
         self.line = 1
         self.figure = Figure()
         self.used_notes: set[str] = set()
         self._text = text
+        self._files = files
         self._characters = 0
         self._is_in_note = False
 
@@ -123,8 +125,8 @@ class InlineReader:
             elif token.type == "note":
                 yield token.copy(children=list(self._prepared(token.children or [])))
             elif token.type != "attributes":
-                if is_linked and token.type in ("code_inline", "formula", "display_formula"):
-                    self.lose("the address that code or a formula is a link to")
+                if is_linked and token.type in ("formula", "display_formula"):
+                    self.lose("the address that a formula is a link to")
                 yield token
 
     def _picture(self, token: "Token", attributes: str | None) -> str:
@@ -133,7 +135,9 @@ class InlineReader:
         inside = token.children or []
         alternative = "".join(" " if t.type == "softbreak" else t.content for t in inside)
         picture: dict[str, Json] = {"url": address}
-        if file_name := _FILE_ADDRESS.fullmatch(address):
+        if file_id := self._files.get(address):
+            picture = {"fileId": file_id}
+        elif file_name := _FILE_ADDRESS.fullmatch(address):
             picture = {"fileId": file_name[1]}
         if title := token.attrs.get("title"):
             picture["title"] = str(title)
@@ -157,7 +161,7 @@ class InlineReader:
         try:
             checked = parse_content({"image": [picture]}, "")["image"]
         except EditError as error:
-            self.lose(f"the picture {address[:200]}: {error.problem}")
+            self.lose(f"the picture {address[:200]}: {error.problem}, or an address in /files")
             return alternative
         self._spend(address)
         assert isinstance(checked, list)
@@ -191,7 +195,9 @@ class InlineReader:
             if leaf.url is not None:
                 if not leaf.url:
                     self.lose("a link without an address")
-                    leaf = replace(leaf, type="default", url=None)
+                    leaf = replace(leaf, url=None)
+                    if leaf.type == "url":
+                        leaf = replace(leaf, type="default")
                 else:
                     self._spend(leaf.url)
             if leaf.type == "note":

@@ -24,6 +24,8 @@ from services.articles.tree.markdown_parser import (
 from services.articles.tree.nodes import EMPTY_LEAF, Element, Json, Leaf, Node
 from services.articles.tree.normalise import normal_leaves
 from services.articles.tree.parsing import NewId, parse_content, with_checked_children
+from services.articles.tree.picture_files import PictureFiles
+from services.articles.tree.tex_equations import TexEquation, parse_equation
 from services.articles.tree.written_inline import InlineReader
 from services.common.articles import limits
 
@@ -56,15 +58,20 @@ class _Part:
         return self.token.type.removesuffix("_open")
 
 
-def parse_blocks(markdown: str, new_id: NewId) -> WrittenBlocks:
+def parse_blocks(markdown: str, files: PictureFiles, new_id: NewId) -> WrittenBlocks:
     """Return the blocks of a text.
+
+    Args:
+        markdown: the text.
+        files: files that are pictures of the text.
+        new_id: generator of ids of elements.
 
     Raises:
         EditError: the text, or a part of it, is too large or nested too deeply.
     """
     front_matter, markdown = split_front_matter(markdown)
     text = parse_text(markdown)
-    builder = _Builder(text, new_id)
+    builder = _Builder(text, files, new_id)
     properties: dict[str, Json] = {}
     if front_matter is not None:
         fields = parse_front_matter(front_matter)
@@ -73,7 +80,7 @@ def parse_blocks(markdown: str, new_id: NewId) -> WrittenBlocks:
             builder.add(kind, children, content)
     builder.add_flow(_nested(text.tokens))
     builder.lose_unused()
-    omitted = tuple(builder.omitted[: limits.OMISSIONS])
+    omitted = tuple([*builder.omitted, *files.unused()][: limits.OMISSIONS])
     return WrittenBlocks(tuple(builder.blocks), omitted, properties)
 
 
@@ -94,10 +101,10 @@ def _nested(tokens: "Iterable[Token]") -> list[_Part]:
 class _Builder:
     """Makes blocks of parsed Markdown; what is lost is gathered in `omitted`."""
 
-    def __init__(self, text: ParsedText, new_id: NewId) -> None:
+    def __init__(self, text: ParsedText, files: PictureFiles, new_id: NewId) -> None:
         self.blocks: list[Element] = []
         self._text = text
-        self._inline = InlineReader(text)
+        self._inline = InlineReader(text, files)
         self.omitted = self._inline.omitted
         self._new_id = new_id
         self._labels: set[str] = set()
@@ -171,6 +178,10 @@ class _Builder:
             case "formula_block":
                 label = self._free_label(self._attributes(token).label)
                 self.add("equation", (), {"equation": token.content, **label})
+            case "tex_equation":
+                latex, labels = self._tex_equation(token)
+                label = self._free_label(labels[0] if labels else None)
+                self.add("equation", (), {"equation": latex, **label})
             case "fence" | "code_block":
                 self.add("code", (), self._code(token))
             case "blockquote":
@@ -180,6 +191,12 @@ class _Builder:
                     self.add("paragraph", leaves)
             case _:
                 self._inline.lose("a horizontal rule")
+
+    def _tex_equation(self, token: "Token") -> TexEquation:
+        equation = parse_equation(token.content)
+        for name in equation.labels[1:]:
+            self._inline.lose(f"the label {name[:64]} of a line of a formula")
+        return equation
 
     def _add_quote(self, part: _Part) -> None:
         for child in part.parts:
@@ -303,6 +320,11 @@ class _Builder:
                 return self._inline.checked([Leaf(token.content.removesuffix("\n"), "inlinecode")])
             case "formula_block":
                 return self._inline.checked([Leaf(token.content, "latex", form="display")])
+            case "tex_equation":
+                latex, labels = self._tex_equation(token)
+                for name in labels[:1]:
+                    self._inline.lose(f"the label {name[:64]} of a formula inside of an item")
+                return self._inline.checked([Leaf(latex, "latex", form="display")])
             case "html_block":
                 return self._html(token)
             case "hr":

@@ -76,7 +76,7 @@ class TextLeaf(TypedDict):
     url: NotRequired[
         Annotated[
             Annotated[str, not_empty, at_most(limits.URL)] | SkipJsonSchema[None],
-            Field(description="With `url`: target of the link."),
+            Field(description="With `url` or `inlinecode`: target of the link."),
         ]
     ]
     bold: NotRequired[bool | None]

@@ -71,3 +71,5 @@ IDENTIFIER = 200
 URL = 8_192
 DATA_URL = 1024 * 1024
 CSS_VALUE = 1_000
+# Files that a text names by the addresses of its pictures.
+FILES_A_TEXT = 200

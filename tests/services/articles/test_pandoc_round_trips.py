@@ -54,6 +54,7 @@ _PLAIN = st.builds(lambda text, marks: {"text": text, **marks}, _TEXTS, st.sampl
 _OTHER = st.one_of(
     st.sampled_from(FORMULAS).map(lambda text: {"text": text, "type": "latex"}),
     st.sampled_from(WORDS).map(lambda text: {"text": text, "type": "inlinecode"}),
+    st.sampled_from(WORDS).map(lambda t: {"text": t, "type": "inlinecode", "url": "https://a.b"}),
     _TEXTS.map(lambda text: {"text": text, "type": "url", "url": "https://a.b/c_d?e=f%20&g#h"}),
     _PLAIN.map(lambda leaf: {"text": "", "type": "note", "children": [leaf]}),
     st.just({"text": "", "type": "ref", "ref": "sec"}),
@@ -121,7 +122,7 @@ def converted(document: Document, name: str) -> tuple[Element, ...]:
     content = readable(content.decode()) if name == "latex" else content
     root = orjson.loads(run(content, IMPORT_FORMATS[name], "json"))
     ids = map(str, itertools.count())
-    return blocks_of(root, {}, lambda: next(ids)).blocks
+    return blocks_of(root, lambda address: None, lambda: next(ids)).blocks
 
 
 def run(content: bytes, reader: str, writer: str) -> bytes:

@@ -1329,6 +1329,26 @@ class ImportArticleRequest(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
+    @_typing.final
+    class FilesEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
     SESSION_ID_FIELD_NUMBER: _builtins.int
     FORMAT_FIELD_NUMBER: _builtins.int
     TEXT_FIELD_NUMBER: _builtins.int
@@ -1337,6 +1357,7 @@ class ImportArticleRequest(_message.Message):
     IF_REVISION_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     SUGGEST_FIELD_NUMBER: _builtins.int
+    FILES_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     """Required."""
     format: Global___DocumentFormat.ValueType
@@ -1353,6 +1374,10 @@ class ImportArticleRequest(_message.Message):
     """Optional. As in ApplyEditRequest."""
     suggest: _builtins.bool
     """Optional. As in ApplyEditRequest."""
+    @_builtins.property
+    def files(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """Optional, at most 200. As in WriteMarkdown."""
+
     def __init__(
         self,
         *,
@@ -1364,10 +1389,11 @@ class ImportArticleRequest(_message.Message):
         if_revision: _builtins.int | None = ...,
         request_id: _builtins.str | None = ...,
         suggest: _builtins.bool = ...,
+        files: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_if_revision", b"_if_revision", "_position", b"_position", "_request_id", b"_request_id", "file_id", b"file_id", "if_revision", b"if_revision", "position", b"position", "request_id", b"request_id", "source", b"source", "text", b"text"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_if_revision", b"_if_revision", "_position", b"_position", "_request_id", b"_request_id", "file_id", b"file_id", "format", b"format", "if_revision", b"if_revision", "position", b"position", "request_id", b"request_id", "session_id", b"session_id", "source", b"source", "suggest", b"suggest", "text", b"text"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_if_revision", b"_if_revision", "_position", b"_position", "_request_id", b"_request_id", "file_id", b"file_id", "files", b"files", "format", b"format", "if_revision", b"if_revision", "position", b"position", "request_id", b"request_id", "session_id", b"session_id", "source", b"source", "suggest", b"suggest", "text", b"text"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__if_revision: _TypeAlias = _typing.Literal["if_revision"]  # noqa: Y015
     _WhichOneofArgType__if_revision: _TypeAlias = _typing.Literal["_if_revision", b"_if_revision"]  # noqa: Y015

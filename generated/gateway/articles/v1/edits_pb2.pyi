@@ -877,26 +877,54 @@ Global___ImportReferences: _TypeAlias = ImportReferences  # noqa: Y015
 @_typing.final
 class WriteMarkdown(_message.Message):
     """A text in Markdown whose blocks are inserted, all or none. The response names what documents do not
-    hold. Rejected with 40002 (position), and 40003.
+    hold. Rejected with 40002 (position), and 40003, also for a file that is not the caller's.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
 
+    @_typing.final
+    class FilesEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
     MARKDOWN_FIELD_NUMBER: _builtins.int
     POSITION_FIELD_NUMBER: _builtins.int
+    FILES_FIELD_NUMBER: _builtins.int
     markdown: _builtins.str
     """Required, at most 200,000 characters in all edits of a request."""
     position: _builtins.int
     """Optional. Position of the first block among the blocks at the top level; absent, the end."""
+    @_builtins.property
+    def files(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """Optional, at most 200. Ids of files of the caller by the addresses of pictures in the text, such as
+        "figures/a.png", which is the same address as "./figures/a.png".
+        """
+
     def __init__(
         self,
         *,
         markdown: _builtins.str = ...,
         position: _builtins.int | None = ...,
+        files: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_position", b"_position", "position", b"position"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_position", b"_position", "markdown", b"markdown", "position", b"position"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_position", b"_position", "files", b"files", "markdown", b"markdown", "position", b"position"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__position: _TypeAlias = _typing.Literal["position"]  # noqa: Y015
     _WhichOneofArgType__position: _TypeAlias = _typing.Literal["_position", b"_position"]  # noqa: Y015

@@ -43,12 +43,14 @@ class WriteMarkdown(Struct, frozen=True):
         blocks: the blocks, with leaves of type `citation`.
         omitted: parts of the text that documents do not hold.
         properties: properties of the document that the text sets.
+        pointers: JSON pointers of the files that the request names beside the text, by their ids.
     """
 
     position: int | None
     blocks: tuple[Element, ...]
     omitted: tuple[Omission, ...]
     properties: Mapping[str, Json] = field(default_factory=dict)
+    pointers: Mapping[str, str] = field(default_factory=dict)
 
     def apply(self, document: Document) -> Change:
         """Insert all blocks; in an empty document, a first heading of level 1 is the title."""

@@ -70,19 +70,15 @@ MARKS: dict[str, st.SearchStrategy[Any]] = {
     "color": st.sampled_from(["red", None]),
     "cite": st.sampled_from(["r0", "r1", None]),
 }
+ADDRESSES = st.sampled_from(["https://a.org/x(1)?a=1&copy;2|3 *", "javascript:alert(1)"])
 LEAF = st.fixed_dictionaries({"text": TEXTS}, optional=MARKS)
 LINK = st.fixed_dictionaries(
-    {
-        "text": TEXTS,
-        "type": st.just("url"),
-        "url": st.sampled_from(["https://a.org/x(1)?a=1&copy;2|3 *", "javascript:alert(1)"]),
-    },
-    optional=MARKS,
+    {"text": TEXTS, "type": st.just("url"), "url": ADDRESSES}, optional=MARKS
 )
 # A line end in inline code is a space, which is all that CommonMark knows.
 CODE = st.fixed_dictionaries(
     {"text": TEXTS.map(lambda t: t.replace("\n", " ")), "type": st.just("inlinecode")},
-    optional=MARKS,
+    optional={**MARKS, "url": ADDRESSES},
 )
 LEAVES = st.lists(LEAF | LEAF | LINK | CODE, min_size=1, max_size=5)
 HEADINGS = ("title", "h1", "h2", "h3", "h4", "h5", "h6")

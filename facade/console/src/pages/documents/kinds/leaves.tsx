@@ -62,20 +62,24 @@ function content(leaf: Leaf): ComponentChild {
     case "ref":
       return <Ref label={leaf.ref ?? ""} isNumber={leaf.form === "number"} />;
     case "inlinecode":
-      return <code>{leaf.text}</code>;
-    case "url": {
+      return <Linked url={leaf.url}>{<code>{leaf.text}</code>}</Linked>;
+    case "url":
       if (leaf.url?.startsWith("#")) return <Ref label={leaf.url.slice(1)} text={leaf.text} />;
-      const address = safeAddress(leaf.url ?? "");
-      if (address === undefined) return leaf.text;
-      return (
-        <a href={address} target="_blank" rel="noopener noreferrer">
-          {leaf.text}
-        </a>
-      );
-    }
+      return <Linked url={leaf.url}>{leaf.text}</Linked>;
     default:
       return leaf.text;
   }
+}
+
+/** A link, if its address leads somewhere safe. */
+function Linked({ url = "", children }: { url?: string | undefined; children: ComponentChild }) {
+  const address = safeAddress(url);
+  if (address === undefined) return <>{children}</>;
+  return (
+    <a href={address} target="_blank" rel="noopener noreferrer">
+      {children}
+    </a>
+  );
 }
 
 /** A reference to a block, which leads there. */

@@ -189,7 +189,6 @@ export const schema = new Schema({
     link: {
       attrs: { url: {} },
       inclusive: false,
-      excludes: "link code",
       parseDOM: [
         {
           tag: "a[href]",
@@ -221,7 +220,6 @@ export const schema = new Schema({
     sub: { excludes: "sup sub", parseDOM: [{ tag: "sub" }], toDOM: () => ["sub", 0] },
     code: {
       inclusive: false,
-      excludes: "link code",
       parseDOM: [{ tag: "code" }, { tag: "kbd" }, { tag: "samp" }],
       toDOM: () => ["code", 0],
     },
