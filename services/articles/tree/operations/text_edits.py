@@ -3,8 +3,10 @@
 The log stores the blocks that result, so that later changes of the search change no document.
 """
 
+import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from itertools import accumulate
 from typing import Any, NamedTuple
 
@@ -33,6 +35,12 @@ from services.common.articles import limits
 # Places that an error names.
 _MOST_PLACES = 10
 _CONTENT_LIMITS = {"equation": limits.EQUATION, "code": limits.CODE}
+# Words that are compared with one that occurs nowhere, and characters of such a word.
+_MOST_COMPARED = 2_000
+_TYPED_WORD = 4
+_LONGEST_WORD = 40
+_WORD = re.compile(r"\w{2,42}")
+_WITHOUT_DELIMITERS = str.maketrans("", "", "*~`$")
 # Between the texts of blocks: no text has it.
 _END = "\0"
 
@@ -139,6 +147,19 @@ class _SearchedBlocks:
             at = whole.find(text, starts[positions[-1] + 1])
         return positions
 
+    def word_like(self, word: str) -> str:
+        """Return the word, in lower case, that is most like another one; "" if none is."""
+        if not _TYPED_WORD <= len(word) <= _LONGEST_WORD:
+            return ""
+        ends = (word[:2], word[-2:])
+        words = {
+            each
+            for each in _WORD.findall(self._whole.casefold())
+            if abs(len(each) - len(word)) <= 2 and (each[:2] == ends[0] or each[-2:] == ends[1])
+        }
+        close = get_close_matches(word, sorted(words)[:_MOST_COMPARED], n=1, cutoff=0.8)
+        return close[0] if close else ""
+
     def put(self, changed: Mapping[int, Element]) -> None:
         """Replace blocks, by their positions."""
         for position, block in changed.items():
@@ -180,19 +201,26 @@ def _no_match(replacement: Replacement, problem: str, places: Sequence[_Place]) 
 
 
 def _similar(text: str, edited: _SearchedBlocks) -> list[_Place]:
-    """Return places with the text in other letters or spaces, or else with its longest word."""
+    """Return places with the text in other letters, spaces or marks, or else with a word of it.
+
+    The word is the longest one, or one that is almost written like it.
+    """
     words = text.casefold().split()
-    if not words:
+    unmarked = text.casefold().translate(_WITHOUT_DELIMITERS).split()
+    if not unmarked:
         return []
-    places: list[_Place] = []
-    for wanted in (" ".join(words), max(words, key=len)):
-        for position in edited.positions(wanted, folded=True)[:_MOST_PLACES]:
-            for element_id, content in texts(edited.blocks[position]):
-                if (at := content.casefold().find(wanted)) >= 0:
-                    places.append(_Place(element_id, snippet(content, at, len(wanted))))
-        if places:
-            break
-    return places
+    longest = max(unmarked, key=len)
+    for similar in (" ".join(words), " ".join(unmarked), longest, edited.word_like(longest)):
+        if similar and (places := list(_folded_places(similar, edited))):
+            return places
+    return []
+
+
+def _folded_places(text: str, edited: _SearchedBlocks) -> Iterator[_Place]:
+    for position in edited.positions(text, folded=True)[:_MOST_PLACES]:
+        for element_id, content in texts(edited.blocks[position]):
+            if (at := content.casefold().find(text)) >= 0:
+                yield _Place(element_id, snippet(content, at, len(text)))
 
 
 def _texts_of(element: Element) -> Iterator[tuple[Leaf, ...]]:

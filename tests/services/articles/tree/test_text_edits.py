@@ -85,8 +85,12 @@ def test_a_text_without_one_place_names_its_candidates() -> None:
         "edit_text", {"edits": [{"old": "tide", "new": "x"}]}, 40005, "/edits/0/old"
     )
     assert f"{first}: 'high tide'; {second}: 'low tide'" in error.problem
-    error = editor.refuse("edit_text", {"edits": [{"old": "TIDE", "new": "x"}]}, 40005)
-    assert f"occurs nowhere. Similar: {first}: 'high tide'" in error.problem
+    # In other letters, across the edge of a mark, with another word, and misspelt.
+    for old in ("TIDE", "gh** tide", "ebb tide", "tidew", "heigh"):
+        error = editor.refuse("edit_text", {"edits": [{"old": old, "new": "x"}]}, 40005)
+        assert f"occurs nowhere. Similar: {first}: 'high tide'" in error.problem, old
+    error = editor.refuse("edit_text", {"edits": [{"old": "moon", "new": "x"}]}, 40005)
+    assert error.problem.endswith("occurs nowhere")
     body = {"blockId": two, "edits": [{"old": "low", "new": "x"}]}
     editor.refuse("edit_text", body, 40005)
     # All or none: the second edit fails.
