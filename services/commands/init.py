@@ -177,9 +177,10 @@ async def _local_models() -> "Mapping[str, tuple[Provider, Sequence[str]]]":
     """Return the local servers that respond, with the names of their models."""
     from services.common import http
     from services.common.settings import Limits, Server
+    from services.common.settings.local_servers import local_servers
     from services.inference.models import discovery
 
-    servers = discovery.local_servers(Server())
+    servers = local_servers(Server())
     async with http.Client(Limits().connect_timeout_s) as client:
         learnt = await discovery.learn(client, servers)
     return {name: (servers[name], listed) for name, listed in learnt.items()}

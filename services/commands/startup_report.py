@@ -104,7 +104,7 @@ def _missing(
 
 def _local_models(settings: Settings) -> dict[str, list[str]]:
     """Return the model names of each local server that answers."""
-    from services.inference.models.discovery import local_servers
+    from services.common.settings.local_servers import local_servers
 
     models_of_servers = {}
     for name, provider in local_servers(settings.server).items():

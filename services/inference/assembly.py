@@ -19,6 +19,7 @@ from services.common.process.telemetry.conventions import server_attributes
 from services.common.process.telemetry.spans import Telemetry
 from services.common.settings import Adaptation as AdaptationSettings
 from services.common.settings import Provider, Settings, effective_providers
+from services.common.settings.local_servers import local_servers
 from services.common.storage.byte_store import StoreLimits, open_store
 from services.common.storage.disk import DiskReserve
 from services.common.storage.leases import Lease
@@ -33,7 +34,6 @@ from services.inference.limits.reservation import Demand
 from services.inference.limits.subjects import may_use
 from services.inference.memory.turn_client import TurnFactory
 from services.inference.metrics import InferenceMetrics
-from services.inference.models import discovery
 from services.inference.models.learning import LearntModels
 from services.inference.models.routing import Models
 from services.inference.pricing.costs import Costs
@@ -375,7 +375,7 @@ class Inference:
         if not self._settings.discovery.enabled:
             return {}
         configured = self._configured()
-        servers = discovery.local_servers(self._settings.server)
+        servers = local_servers(self._settings.server)
         return {name: one for name, one in servers.items() if name not in configured}
 
     def _routes(self) -> Routes:

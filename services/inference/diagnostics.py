@@ -15,10 +15,10 @@ from services.common.settings import (
     sandbox_remedy,
 )
 from services.common.settings.environment import unknown_variables
+from services.common.settings.local_servers import local_servers
 from services.inference.adaptation.helpers import EMBEDDED
 from services.inference.facts import base_urls
 from services.inference.learned.refusals import NAMES
-from services.inference.models import discovery
 from services.inference.models.routing import Models
 from services.inference.providers import embedded, sandbox
 
@@ -238,7 +238,7 @@ def _missing_search_key(search: WebSearch, environ: Mapping[str, str]) -> Iterat
 def _unknown_models(settings: Settings, environ: Mapping[str, str]) -> Iterator[str]:
     providers = effective = effective_providers(settings, environ)
     if settings.discovery.enabled:
-        providers = {**discovery.local_servers(settings.server), **providers}
+        providers = {**local_servers(settings.server), **providers}
     models = Models(
         settings.models, providers, sandbox.MODELS, {}, embedded=embedded.embedded_models()
     )

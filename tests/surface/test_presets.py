@@ -15,9 +15,9 @@ from urllib.parse import urlsplit
 import pytest
 from aiohttp import web
 
+from services.common.settings.local_servers import LOCAL_SERVERS
 from services.common.settings.presets import PRESETS
 from services.inference.facts import catalogue
-from services.inference.models.discovery import LOCAL_SERVERS
 from tests.gateway_in_process import running_gateway, serving
 from tests.surface.table import FOLDER, agrees, line
 

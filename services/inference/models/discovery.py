@@ -1,7 +1,4 @@
-"""Discover local model servers, and the models of all servers.
-
-The models of local servers are queried periodically in the background.
-"""
+"""The models that servers list, which are queried periodically in the background."""
 
 import asyncio
 import logging
@@ -14,7 +11,7 @@ from yarl import URL
 
 from services.common import http
 from services.common.errors import GatewayError
-from services.common.settings import SANDBOX, Provider, Server
+from services.common.settings import SANDBOX, Provider
 from services.common.settings.clouds import BEDROCK, VERTEX
 from services.inference.facts import base_urls
 from services.inference.facts.lifecycle import NO_END, ModelLifecycle, ModelLifecycles, lifecycle_of
@@ -35,24 +32,6 @@ _MAX_MODEL_NAME = 200  # maximum length of a model name
 _KEY_REFUSED = (401, 403)
 # Statuses of a server without this path.
 _NO_SUCH_PATH = (404, 405)
-
-# Local model servers on their default ports.
-LOCAL_SERVERS = {
-    "ollama": "http://127.0.0.1:11434/v1",
-    "llama-server": "http://127.0.0.1:8080/v1",
-    "vllm": "http://127.0.0.1:8000/v1",
-    "lm-studio": "http://127.0.0.1:1234/v1",
-    "sglang": "http://127.0.0.1:30000/v1",
-}
-
-
-def local_servers(server: Server) -> dict[str, Provider]:
-    """Return the possible local servers, without the gateway's own address."""
-    return {
-        name: Provider(kind="openai", base_url=url)
-        for name, url in LOCAL_SERVERS.items()
-        if not server.is_at(url)
-    }
 
 
 async def learn(

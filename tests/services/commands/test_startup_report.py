@@ -10,8 +10,7 @@ import pytest
 
 from services.commands import startup_report as report
 from services.common import extras
-from services.common.settings import Settings, parse
-from services.inference.models import discovery
+from services.common.settings import Settings, local_servers, parse
 
 KEYS = {"OPENAI_API_KEY": "sk-secret"}
 
@@ -20,7 +19,7 @@ KEYS = {"OPENAI_API_KEY": "sk-secret"}
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return an empty working directory on a machine without local servers."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(discovery, "LOCAL_SERVERS", {})
+    monkeypatch.setattr(local_servers, "LOCAL_SERVERS", {})
     return tmp_path
 
 
@@ -42,7 +41,7 @@ def ollama(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         thread = Thread(target=server.serve_forever)
         thread.start()
         url = f"http://127.0.0.1:{server.server_port}/v1"
-        monkeypatch.setattr(discovery, "LOCAL_SERVERS", {"ollama": url})
+        monkeypatch.setattr(local_servers, "LOCAL_SERVERS", {"ollama": url})
         yield url
         server.shutdown()
         thread.join()

@@ -9,11 +9,11 @@ from prometheus_client import CollectorRegistry
 from gateway.conversation.v1 import conversation_pb2
 from services.common.clock import Clock
 from services.common.http import Client
-from services.common.settings import Provider, parse
+from services.common.settings import Provider, local_servers, parse
 from services.common.storage.disk import DiskReserve
 from services.common.storage.secrets import Secrets
 from services.inference.assembly import Inference, OtherServices, SharedStores
-from services.inference.models import abilities, discovery
+from services.inference.models import abilities
 from tests.gateway_in_process import serving
 from tests.services.inference.fake_adaptation import FreeLease
 from tests.services.inference.fake_files import FakeFiles
@@ -110,7 +110,7 @@ async def test_servers_of_other_networks_are_not_asked(monkeypatch):
 async def test_a_local_model_s_inputs_are_looked_up_once(monkeypatch):
     server = Server(OLLAMA)
     async with serving(server.app) as url:
-        monkeypatch.setattr(discovery, "LOCAL_SERVERS", {"ollama": f"{url}/v1"})
+        monkeypatch.setattr(local_servers, "LOCAL_SERVERS", {"ollama": f"{url}/v1"})
         inference = await Inference.start(
             parse({}, "test"),
             SECRETS,

@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry
 
 from services.common.clock import Clock
 from services.common.http import Client
-from services.common.settings import Provider, Server, parse
+from services.common.settings import Provider, Server, local_servers, parse
 from services.common.storage.disk import DiskReserve
 from services.common.storage.secrets import Secrets
 from services.inference.assembly import Inference, OtherServices, SharedStores
@@ -42,8 +42,8 @@ def server(answer: object, status: int = 200) -> web.Application:
 
 
 def test_the_gateways_own_port_is_no_server_to_find():
-    assert "llama-server" not in discovery.local_servers(Server())
-    assert "llama-server" in discovery.local_servers(Server(port=9999))
+    assert "llama-server" not in local_servers.local_servers(Server())
+    assert "llama-server" in local_servers.local_servers(Server(port=9999))
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ async def test_where_no_server_is_nothing_joins():
 
 async def test_a_local_server_joins_with_its_models(monkeypatch):
     async with serving(server({"data": [{"id": "llama"}]})) as url:
-        monkeypatch.setattr(discovery, "LOCAL_SERVERS", {"ollama": f"{url}/v1"})
+        monkeypatch.setattr(local_servers, "LOCAL_SERVERS", {"ollama": f"{url}/v1"})
         inference = await Inference.start(
             parse({}, "test"),
             SECRETS,
