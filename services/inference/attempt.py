@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Sequence
 from typing import Protocol
 
-from gateway.conversation.v1.conversation_pb2 import Dialect, Usage
+from gateway.conversation.v1.conversation_pb2 import DIALECT_ANTHROPIC, Dialect, Usage
 from gateway.inference.v1.inference_pb2 import Event
 from services.common.errors import UpstreamError, unsupported
 from services.common.grpc.dialect_headers import of_answer
@@ -81,14 +81,12 @@ class Attempt:
         self.is_done = False
         self.stream = call.stream
 
-    def defer(self, deferred: DeferredCall | None) -> None:
-        """Send the call by a batch service in place of the HTTP request, unless it is None.
+    def defer(self, deferred: DeferredCall) -> None:
+        """Send the call by a batch service in place of the HTTP request.
 
         Raises:
             GatewayError: unsupported, the answer has to be streamed.
         """
-        if deferred is None:
-            return
         if self.stream:
             raise unsupported("model", "model: no batch service runs this request")
         self.call.deferred = deferred
@@ -111,7 +109,9 @@ class Attempt:
                 self._filters = (signing, *self._filters)
         for event in batch:
             if event.HasField("usage"):
-                self.usage = with_compactions(event.usage)
+                usage = event.usage
+                lists_iterations = usage.extra.dialect == DIALECT_ANTHROPIC
+                self.usage = with_compactions(usage) if lists_iterations else usage
         if self.facts is not None:
             self.facts.add_events(batch)
         for one in self._filters:

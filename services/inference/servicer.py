@@ -93,7 +93,8 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
             request = await parse_large(request)
         elif isinstance(request, LazyRequest) and not request.is_small:
             mark_large()
-        _check_not_deferred()
+        if deferred_call.get() is not None:
+            raise deferred.not_deferred()
         answers = self._answers_to(request, context)
         limits = caller.get().limits if self._labels is None else await self._begin(context)
         limited = await self._limiter.begin(limits, request) if limits else None
@@ -135,7 +136,8 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
         context: grpc.aio.ServicerContext[Any, Any],
     ) -> inference_pb2.EmbedResponse:
         """Return the embeddings of texts."""
-        _check_not_deferred()
+        if deferred_call.get() is not None:
+            raise deferred.not_deferred()
         limits = caller.get().limits if self._labels is None else await self._begin(context)
         if not limits:
             return await embeddings.embed(self._engine, request)
@@ -151,7 +153,8 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
         context: grpc.aio.ServicerContext[Any, Any],
     ) -> AsyncGenerator[Any, None]:
         """Yield the events of the answer to a request that is no conversation."""
-        _check_not_deferred()
+        if deferred_call.get() is not None:
+            raise deferred.not_deferred()
         limits = caller.get().limits if self._labels is None else await self._begin(context)
         forwarding.check(request)
         forwarding.check_served(self._engine, request)
@@ -259,12 +262,6 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
         priced = inference_pb2.Model(prices=prices)
         priced.MergeFrom(model)
         return priced
-
-
-def _check_not_deferred() -> None:
-    """Raise an error for a request that a batch service would have to run, but cannot."""
-    if deferred_call.get() is not None:
-        raise deferred.not_deferred()
 
 
 def _send_batch(send: Send, batch: Batch) -> bool:

@@ -21,7 +21,6 @@ from services.inference.fallback.attempts import AttemptFactory
 from services.inference.plans.plan import Plan, Step
 from services.inference.plans.policy import out_of_time
 from services.inference.pricing.iterations import with_compactions
-from services.inference.providers.base import Call
 from services.inference.providers.failures import cut_off
 from services.inference.stream.accumulator import Accumulator, whole_of
 from services.inference.stream.batches import Batches
@@ -195,9 +194,15 @@ class Run:
         most = self.plan.max_recovered_characters
         return most is not None and delivered.comparable and delivered.size() <= most
 
-    def _allow_silences(self, index: int, call: Call) -> None:
-        """Set the silences after the first content that a step's stream is allowed."""
-        step, log = self.plan.steps[index], self.log
+    def _prepare(self, index: int, attempt: Attempt) -> None:
+        """Set who sends a call, and the silences after the first content that it is allowed.
+
+        Raises:
+            GatewayError: unsupported, a batch service would have to send a streamed call.
+        """
+        if self.deferred is not None:
+            attempt.defer(self.deferred)
+        step, log, call = self.plan.steps[index], self.log, attempt.call
         limits_s = min(log.stream_idle_s, step.timeout_s), step.timeout_s
         call.make_patience = partial(Patience, *limits_s)
         if len(self.plan.steps) > 1:
@@ -270,10 +275,9 @@ class Run:
         record.attempt = attempt
         attempt.facts = record.facts
         record.on_first_content = on_first_content
-        if attempt.stream:
-            self._allow_silences(index, attempt.call)
         try:
-            attempt.defer(self.deferred)
+            if attempt.stream or self.deferred is not None:
+                self._prepare(index, attempt)
             try:
                 with Deadline(self.timers, deadline):
                     if attempt.stream:
