@@ -1,15 +1,16 @@
 """Import of documents in other formats: the conversion, and files for their pictures."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
 import orjson
 
 from gateway.articles.v1 import articles_pb2 as wire
-from services.articles.bibliography import csl
-from services.articles.bibliography.entries import Omission
+from services.articles.archives import BEGIN, SUFFIXES, PaperArchive, read_archive
+from services.articles.bibliography import bibtex, csl
+from services.articles.bibliography.entries import Omission, SyntaxProblem
 from services.articles.codec import to_gateway_error
 from services.articles.conversions import (
     DocumentConverter,
@@ -27,14 +28,15 @@ from services.articles.pandoc.syntax import Node
 from services.articles.pandoc.to_blocks import blocks_of
 from services.articles.tree.edits import references_of
 from services.articles.tree.errors import EditError
+from services.articles.tree.nodes import Json
 from services.articles.tree.operations import ImportDocument, ImportReferences, WriteMarkdown
 from services.articles.tree.parsing import NewId
 from services.articles.tree.picture_files import PictureFiles
-from services.articles.tree.values import string
+from services.articles.tree.values import schema_error, string
 from services.articles.tree.written_markdown import parse_blocks
 from services.common.articles import limits
 from services.common.process.offload import offload_if
-from services.media.conversion.parts import Source
+from services.media.conversion.parts import EmbeddedFile, Source
 
 # Bytes of a file, and of the tree that pandoc makes of it.
 MAX_FILE = 16 << 20
@@ -43,12 +45,15 @@ _MAX_TREE = 8 << 20
 _LARGE = 2 << 10
 # What stands between the preamble and the document in LaTeX, and the line in a warning.
 _BEGIN = b"\\begin{document}"
+# Addresses in Markdown, of pictures and others.
+_ADDRESS = re.compile(r"\]\(<?([^()\s<>]{1,1000})")
 _LINE = re.compile(r" at line (\d{1,9}) ", re.ASCII)
 # Warnings about sizes, spaces, properties of files, and lists of references, which are read.
 _OF_NO_CONTENT = re.compile(
     r"Skipped '\\(?:setlength\{\\(?:itemsep|parskip|parsep|topsep|tabcolsep)\}\{[^{}']{0,40}\}'"
-    r"|(?:tiny|scriptsize|footnotesize|small|normalsize|large|Large|[;,:!]|quad|qquad|protect) ?'"
-    r"|(?:begin|end)\{thebibliography\}'|hypersetup\{)"
+    r"|(?:tiny|scriptsize|footnotesize|small|normalsize|large|Large|[;,:!]|quad|qquad|protect|maketitle"
+    r"|linewidth|textwidth|columnwidth) ?'"
+    r"|(?:begin|end)\{thebibliography\}'|bibliographystyle\{|hypersetup\{)"
 )
 _TYPES = {
     "png": "image/png",
@@ -61,21 +66,42 @@ _TYPES = {
 
 
 class _Import(NamedTuple):
+    """What is imported.
+
+    Attributes:
+        content: the document.
+        pointer: the field of the request that has it.
+        archive: the archive in which it is, if it is in one.
+    """
+
     content: bytes
     pointer: str
+    archive: PaperArchive | None = None
+
+    def omissions(self, omitted: Iterable[Omission]) -> Iterator[Omission]:
+        """Yield what is missing, but for the name of a bibliography that is in the archive."""
+        if self.archive is None:
+            yield from omitted
+            return
+        yield from self.archive.omitted
+        for one in omitted:
+            names_bibliography = "bibliography" in (one.place, one.reason.partition(",")[0])
+            if not (names_bibliography and self.archive.bibliographies):
+                yield one
 
 
 class _Converted(NamedTuple):
     """A document with the tree that pandoc made of it."""
 
     format: str
-    source: bytes
+    source: _Import
     root: Node
     warnings: Sequence[str]
 
     def omissions(self) -> Iterator[Omission]:
         """Yield what pandoc left out after the preamble of LaTeX."""
-        begin = self.source[: self.source.find(_BEGIN) + 1].count(b"\n") + 1
+        text = self.source.content
+        begin = text[: text.find(_BEGIN) + 1].count(b"\n") + 1
         for warning in self.warnings:
             line = _LINE.search(warning)
             is_of_preamble = line is not None and int(line[1]) < begin
@@ -113,12 +139,16 @@ class DocumentImporter:
         position = request.position if request.HasField("position") else None
         files = _picture_files(request)
         try:
-            if not reader:
-                text = _decoded(source)
-                return await offload_if(
-                    len(text) >= _LARGE, self._markdown, text, files, position, source.pointer
-                )
-            return await self._converted(name, reader, source, files, position)
+            if source.content.startswith(BEGIN) and name in SUFFIXES:
+                archive = await offload_if(True, read_archive, source.content, name)
+                source = _Import(archive.text, source.pointer, archive)
+            if reader:
+                return await self._converted(name, reader, source, files, position)
+            text = _decoded(source)
+            if source.archive is not None:
+                await self._store(_ADDRESS.findall(text), source.archive.picture, files)
+            is_large = len(text) >= _LARGE
+            return await offload_if(is_large, self._markdown, text, source, files, position)
         except EditError as error:
             raise to_gateway_error(EditError(error.code, source.pointer, error.problem)) from None
 
@@ -134,25 +164,36 @@ class DocumentImporter:
         raise failure(FIELDS, "", "exactly one of text and fileId is required")
 
     def _markdown(
-        self, text: str, files: PictureFiles, position: int | None, pointer: str
+        self, text: str, source: _Import, files: PictureFiles, position: int | None
     ) -> ImportDocument:
-        written = parse_blocks(string(text, pointer, limits.MARKDOWN_TEXT), files, self._new_id)
-        blocks = WriteMarkdown(position, *written, files.pointers())
-        return ImportDocument(ImportReferences((), ()), blocks, pointer)
+        checked = string(text, source.pointer, limits.MARKDOWN_TEXT)
+        written = parse_blocks(checked, files, self._new_id)
+        omitted = tuple(source.omissions(written.omitted))
+        blocks = WriteMarkdown(
+            position, written.blocks, omitted, written.properties, files.pointers()
+        )
+        return ImportDocument(self._references(source, ()), blocks, source.pointer)
+
+    def _references(self, source: _Import, items: Sequence[Json]) -> ImportReferences:
+        """Return the references of an archive, and those of a document as items of CSL-JSON."""
+        read = csl.parse_items(list(items))
+        for text in source.archive.bibliographies if source.archive is not None else ():
+            try:
+                entries = bibtex.parse(string(text, source.pointer, limits.BIBLIOGRAPHY))
+            except SyntaxProblem as problem:
+                raise schema_error(source.pointer, str(problem)) from None
+            read.references.extend(entries.references)
+            read.omitted.extend(entries.omitted)
+        return ImportReferences(*references_of(read, self._new_id))
 
     async def _converted(
         self,
         name: str,
         reader: str,
         source: _Import,
-        named: PictureFiles,
+        files: PictureFiles,
         position: int | None,
     ) -> ImportDocument:
-        embedded: Mapping[str, bytes] = {}
-        if name == "docx":
-            reading = self._converter.embedded_files(Source(source.content, ""))
-            pictures = await converted(reading, source.pointer)
-            embedded = {file.name: file.content for file in pictures}
         content = source.content if name == "docx" else _readable(name, _decoded(source))
         conversion = self._converter.pandoc(content, reader=reader, writer="json")
         output = await converted(conversion, source.pointer)
@@ -160,39 +201,48 @@ class DocumentImporter:
             problem = f"the document has more than {_MAX_TREE >> 20} MiB of text and structure"
             raise failure(SCHEMA, source.pointer, problem)
         root: Node = await offload_if(True, orjson.loads, output.content)
-        stored = await self._store(root, embedded)
-        document = _Converted(name, source.content, root, output.warnings)
-        edit = await offload_if(True, self._read, document, stored, named, position)
-        return ImportDocument(*edit, source.pointer)
+        if name == "docx":
+            reading = self._converter.embedded_files(Source(source.content, ""))
+            embedded = {file.name: file for file in await converted(reading, source.pointer)}
+            await self._store(picture_addresses(root), embedded.get, files)
+        elif source.archive is not None:
+            await self._store(picture_addresses(root), source.archive.picture, files)
+        document = _Converted(name, source, root, output.warnings)
+        return await offload_if(True, self._read, document, files, position)
 
     def _read(
-        self,
-        document: _Converted,
-        stored: Mapping[str, str],
-        named: PictureFiles,
-        position: int | None,
-    ) -> tuple[ImportReferences, WriteMarkdown]:
-        def file_of(address: str) -> str | None:
-            return stored.get(address) or named.get(address)
-
+        self, document: _Converted, files: PictureFiles, position: int | None
+    ) -> ImportDocument:
+        source = document.source
         omitted: list[Omission] = []
-        authors = authors_of(document.source, omitted) if document.format == "jats" else {}
-        read = blocks_of(document.root, file_of, self._new_id, authors)
-        omitted += [*read.omitted, *document.omissions(), *named.unused()]
-        references, skipped = references_of(csl.parse_items(list(read.items)), self._new_id)
-        properties, pointers = read.properties, named.pointers()
-        blocks = WriteMarkdown(position, read.blocks, tuple(omitted), properties, pointers)
-        return ImportReferences(references, skipped), blocks
+        authors = authors_of(source.content, omitted) if document.format == "jats" else {}
+        read = blocks_of(document.root, files.get, self._new_id, authors)
+        omitted += [*read.omitted, *document.omissions(), *files.unused()]
+        blocks = WriteMarkdown(
+            position,
+            read.blocks,
+            tuple(source.omissions(omitted)),
+            read.properties,
+            files.pointers(),
+        )
+        return ImportDocument(self._references(source, read.items), blocks, source.pointer)
 
-    async def _store(self, root: Node, embedded: Mapping[str, bytes]) -> dict[str, str]:
-        """Store the pictures that a tree shows; return ids of files by their addresses."""
-        files: dict[str, str] = {}
-        for address in picture_addresses(root) if embedded else ():
-            path = PurePosixPath(address)
+    async def _store(
+        self,
+        addresses: Iterable[str],
+        picture: Callable[[str], EmbeddedFile | None],
+        files: PictureFiles,
+    ) -> None:
+        """Store the pictures with these addresses, unless the caller has named files for them."""
+        for address in addresses:
+            embedded = picture(address)
+            if embedded is None or files.get(address) is not None:
+                continue
+            path = PurePosixPath(embedded.name)
             mime_type = _TYPES.get(path.suffix.lower().removeprefix("."))
-            if address in embedded and mime_type is not None:
-                files[address] = await self._files.create(path.name, mime_type, embedded[address])
-        return files
+            if mime_type is not None:
+                file_id = await self._files.create(path.name, mime_type, embedded.content)
+                files.add(address, file_id)
 
 
 def _picture_files(request: wire.ImportArticleRequest) -> PictureFiles:

@@ -1,5 +1,9 @@
 """Papers as journals have them: figures in files beside the text, formulas and labels of LaTeX."""
 
+import io
+import re
+import zipfile
+
 import aiohttp
 import pytest
 import pytest_asyncio
@@ -50,15 +54,22 @@ Call [`pull`](https://tides.example/pull), not \\begin{equation}."""
 class Author(Editor):
     """A user with files."""
 
-    async def upload(self, name):
+    async def upload(self, name, content=None):
         form = aiohttp.FormData()
         form.add_field("purpose", "user_data")
-        form.add_field("file", png(), filename=name, content_type="image/png")
+        kind = "image/png" if name.endswith(".png") else "application/zip"
+        form.add_field("file", content or png(), filename=name, content_type=kind)
         bearer = {"Authorization": f"Bearer {self.key}"}
         async with self.gateway.http.post(
             f"{self.gateway.url}/v1/files", data=form, headers=bearer
         ) as answer:
             return (await answer.json())["id"]
+
+    async def content(self, file_id):
+        address = f"{self.gateway.url}/v1/files/{file_id}/content"
+        bearer = {"Authorization": f"Bearer {self.key}"}
+        async with self.gateway.http.get(address, headers=bearer) as answer:
+            return await answer.read()
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -187,3 +198,93 @@ async def test_authors_come_back_from_jats(author):
     await author.done("doc/import", format="jats", text=article)
     shown = (await author.read())["text"]
     assert "Ebb" in shown and "Tide Group" in shown and "Fen" in shown and "Editors" not in shown
+
+
+LATEX = r"""\documentclass{article}
+\graphicspath{{plots/}}
+\begin{document}
+% \input{nowhere}
+\input{sections/methods}
+\include{missing}
+\bibliography{library}
+\end{document}
+"""
+METHODS = r"""\section{Methods}
+As \citet{newton} says; see \ref{fig:tide}.
+\begin{figure}\includegraphics{tide.pdf}\caption{A tide}\label{fig:tide}\end{figure}
+"""
+LIBRARY = "@book{newton, author = {Newton, Isaac}, title = {Principia}, year = 1687}"
+
+
+def archive(**files):
+    """Return a ZIP archive of files, whose names have `/` and `.` for `__` and `_`."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as written:
+        for name, content in files.items():
+            written.writestr(name.replace("__", "/").replace("_", "."), content)
+    return packed.getvalue()
+
+
+async def test_an_archive_of_a_paper_is_read_whole(author):
+    await author.open_new()
+    paper = archive(
+        project__main_tex=LATEX,
+        project__sections__methods_tex=METHODS,
+        project__library_bib=LIBRARY,
+        project__plots__tide_png=png(),
+        __MACOSX__main_tex="\\documentclass",
+    )
+    file_id = await author.upload("paper.zip", paper)
+    imported = await author.done("doc/import", format="latex", fileId=file_id)
+    assert imported["referenceIds"] == ["newton"]
+    heading, words, figure = [block["text"] for block in (await author.read())["blocks"]]
+    assert (heading, words) == ("# Methods", "As Newton [1] says; see [1](#fig:tide).")
+    (picture,) = re.findall(r"!\[A tide\]\(/beta/v1/files/(.+)/content\)", figure)
+    assert await author.content(picture) == png()
+    lost = imported["lost"]
+    assert lost == [{"place": "missing", "reason": "a file that the archive does not have"}]
+    # Another picture that the caller names comes first; Markdown is read the same way.
+    await author.open_new()
+    other = await author.upload("other.png", png("blue"))
+    paper = archive(
+        paper_md=(
+            "---\nbibliography: library.bib\n---\n\n# Tides\n\n[@newton]\n\n"
+            "![A](plots/a.png)\n\n![B](plots/b.png)"
+        ),
+        library_bib=LIBRARY,
+        plots__a_png=png(),
+        plots__b_png=png(),
+    )
+    file_id = await author.upload("paper.zip", paper)
+    files = {"plots/a.png": other}
+    imported = await author.done("doc/import", format="markdown", fileId=file_id, files=files)
+    assert imported["lost"] == []
+    text = (await author.read())["text"]
+    assert f"![A](/beta/v1/files/{other}/content)" in text and "![B](/beta/v1/files/" in text
+
+
+@pytest.mark.parametrize(
+    ("files", "reason"),
+    [
+        ({"notes_txt": "a"}, "the archive has no file .tex"),
+        ({"main_tex": "\\input{main}"}, "the text includes too many files, or itself"),
+        ({"main_tex": "a", "huge_png": bytes(65 << 20)}, "the archive must have at most 64 MiB"),
+        ({f"a{number}_png": b"" for number in range(2_001)}, "the archive must have at most 2,000"),
+        ({"main_tex": b"\xff"}, "main.tex must be text in UTF-8"),
+        ({"main_tex": "a", "library_bib": "@a{" * 200}, "too many errors"),
+    ],
+)
+async def test_an_archive_that_is_no_paper_is_refused(author, files, reason):
+    await author.open_new()
+    file_id = await author.upload("paper.zip", archive(**files))
+    code, message = await author.refused("doc/import", format="latex", fileId=file_id)
+    assert code == 40003 and message.startswith(f"/fileId: {reason}"), message
+
+
+async def test_a_damaged_archive_is_refused(author):
+    await author.open_new()
+    whole = archive(main_tex="\\documentclass{article}\\begin{document}a\\end{document}")
+    for damaged in (whole[:40], whole.replace(b"main.tex", b"nain.tex", 1)):
+        file_id = await author.upload("paper.zip", damaged)
+        code, message = await author.refused("doc/import", format="latex", fileId=file_id)
+        assert (code, "the archive cannot be read" in message) == (40003, True), message

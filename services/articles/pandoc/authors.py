@@ -9,6 +9,7 @@ from services.articles.pandoc import syntax
 from services.articles.pandoc.syntax import NO_ATTRIBUTES, Json, Node
 from services.articles.tree.nodes import Element, Leaf
 
+_EMAIL = re.compile(r"[^\s@]{1,64}@[^\s@]{1,190}")
 _ORCID = re.compile(r"https?://orcid\.org/(?:\d{4}-){3}\d{3}[\dX]", re.ASCII)
 
 
@@ -67,19 +68,25 @@ def author_metadata(element: Element) -> dict[str, Node]:
     return metadata
 
 
-def author_of(leaves: Sequence[Leaf]) -> list[dict[str, str]]:
-    """Return the fields of an author whom a text names, or [] if it is empty.
+def author_of(leaves: Sequence[Leaf]) -> dict[str, Json]:
+    """Return the fields of an author whom a text names; {} if it is empty.
 
-    Numbers above a name are those of institutions; documents number them by themselves.
+    Lines below the name are institutions, or the address for mail. Numbers above it are those of
+    institutions, which documents number by themselves.
     """
-    name = "".join([leaf.text for leaf in leaves if leaf.script != "super"])
-    if not name.strip():
-        return []
-    fields = {"name": " ".join(name.split())}
+    shown = [leaf.text for leaf in leaves if leaf.script != "super" and not leaf.is_object]
+    name, *others = [" ".join(line.split()) for line in "".join(shown).strip().split("\n")]
+    if not name:
+        return {}
+    emails = [line for line in others if _EMAIL.fullmatch(line)]
+    fields: dict[str, Json] = {"name": name}
+    fields["affiliation"] = [line for line in others if line and line not in emails[:1]]
+    if emails:
+        fields["email"] = emails[0]
     for leaf in leaves:
         if leaf.url is not None and _ORCID.fullmatch(leaf.url):
             fields["orcid"] = leaf.url.rpartition("/")[2]
-    return [fields]
+    return fields
 
 
 def _institution_ids(author: Any) -> Sequence[int]:

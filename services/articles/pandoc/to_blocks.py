@@ -22,7 +22,7 @@ from services.articles.pandoc.syntax import Node
 from services.articles.pandoc.to_leaves import MAX_NESTING, LeafReader, plain_text
 from services.articles.pandoc.unresolved import trimmed, with_texts
 from services.articles.tree.errors import EditError
-from services.articles.tree.front_matter import front_matter_properties
+from services.articles.tree.front_matter import author_fields, front_matter_properties
 from services.articles.tree.nodes import (
     EMPTY_LEAF,
     HEADING_TYPES,
@@ -213,13 +213,18 @@ class _Reader:
 
     def _add_authors(self, value: Node) -> None:
         each = value["c"] if value["t"] == "MetaList" else [value]
-        names: list[Json] = []
+        authors: list[Json] = []
         for one in each:
             if one["t"] == "MetaMap":
                 one = one["c"].get("name", one)
-            names += author_of(self._meta_leaves(one))
-        if names:
-            self._add("author", (), {"author": names})
+            leaves = self._meta_leaves(one)
+            if author := author_of(leaves):
+                authors.append(author)
+            for leaf in leaves:
+                if leaf.note:
+                    self._texts.lose(plain_text(leaf.note), "a note on an author")
+        if authors:
+            self._add("author", (), author_fields(authors, [], self.omitted))
 
     def _para(self, content: Any, depth: int) -> None:
         run: list[Node] = []
@@ -416,11 +421,14 @@ class _Reader:
         caption = self._caption(captions, depth)
         label = self._label(attributes)
         made = [self._row(row, depth + 1) for row in rows]
-        if made:
-            fields: dict[str, Json] = {"align": align, **label}
-            self.blocks.append(self._element("table", made, fields, {}, caption))
-        elif caption:
+        if not made and caption:
             self._add("paragraph", caption)
+        if len(made) > limits.TABLE_ROWS:
+            self._texts.lose(plain_text(caption), "a long table, which became several")
+        for start in range(0, len(made), limits.TABLE_ROWS):
+            part = made[start : start + limits.TABLE_ROWS]
+            fields: dict[str, Json] = {"align": align, **({} if start else label)}
+            self.blocks.append(self._element("table", part, fields, {}, () if start else caption))
 
     def _row(self, row: Any, depth: int) -> Element:
         cells = []

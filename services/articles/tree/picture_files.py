@@ -32,13 +32,18 @@ class PictureFiles:
                 raise schema_error(join_pointer("/files", address), problem)
         self._addresses = {_normal(address): address for address in file_ids}
         self._file_ids = file_ids
+        self._added: dict[str, str] = {}
         self._used: set[str] = set()
+
+    def add(self, address: str, file_id: str) -> None:
+        """Add a picture that the caller did not name, unless there is one with this address."""
+        self._added.setdefault(_normal(address), file_id)
 
     def get(self, address: str) -> str | None:
         """Return the id of the file that is a picture, or None if there is none."""
         named = self._addresses.get(_normal(address))
         if named is None:
-            return None
+            return self._added.get(_normal(address))
         self._used.add(named)
         return self._file_ids[named]
 

@@ -1365,7 +1365,10 @@ class ImportArticleRequest(_message.Message):
     text: _builtins.str
     """The document; not for docx."""
     file_id: _builtins.str
-    """Id of a file of the caller, at most 16 MiB."""
+    """Id of a file of the caller, at most 16 MiB. Except for docx, also a ZIP archive of at most 64 MiB
+    and 2,000 files when it is unpacked: the document, the files that it includes (\\input), all .bib
+    files, whose references are added, and its pictures, which become files of the caller.
+    """
     position: _builtins.int
     """Optional; the end when absent. Position of the first block."""
     if_revision: _builtins.int
