@@ -32,7 +32,9 @@ _MAX_BIBLIOGRAPHIES = 20
 _MAX_DEPTH = 8
 _MAX_INCLUSIONS = 500
 # A comment, or a file that is included.
-_INCLUSION = re.compile(r"(?<!\\)%[^\n]*|\\(?:input|include|subfile)\s{0,9}\{([^{}\n]{1,300})\}")
+_INCLUSION = re.compile(
+    r"(?<!\\)%[^\n]*|\\(?:input|include|subfile)(?:\s{0,9}\{([^{}\n]{1,300})\}|[ \t]{1,9}([\w./-]{1,300}))"
+)
 _DOCUMENT = re.compile(r"^[^%\n]{0,200}\\documentclass", re.MULTILINE)
 _USUAL_NAMES = ("main", "paper", "article", "manuscript", "ms", "index")
 # What the systems of its makers add to archives.
@@ -146,7 +148,7 @@ class _Inclusions:
         return _INCLUSION.sub(lambda match: self._replaced(match, depth), text)
 
     def _replaced(self, match: re.Match[str], depth: int) -> str:
-        address = match[1]
+        address = match[1] or match[2]
         if address is None:
             return match[0]
         path = str(self._folder / address.strip())

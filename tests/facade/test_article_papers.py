@@ -204,6 +204,7 @@ LATEX = r"""\documentclass{article}
 \graphicspath{{plots/}}
 \begin{document}
 % \input{nowhere}
+\input sections/empty.tex
 \input{sections/methods}
 \include{missing}
 \bibliography{library}
@@ -230,6 +231,7 @@ async def test_an_archive_of_a_paper_is_read_whole(author):
     paper = archive(
         project__main_tex=LATEX,
         project__sections__methods_tex=METHODS,
+        project__sections__empty_tex="",
         project__library_bib=LIBRARY,
         project__plots__tide_png=png(),
         __MACOSX__main_tex="\\documentclass",

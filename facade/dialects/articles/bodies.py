@@ -198,8 +198,8 @@ class ImportArticle(RepeatableBody):
     text: str | None = Field(None, description="The document; or `fileId`, as for `docx`.")
     fileId: Annotated[str, Field(max_length=200)] | None = Field(
         None,
-        description="Id of a file of the caller, at most 16 MiB; but for `docx`, also a ZIP archive "
-        "of the document with the files that it includes, its .bib files and its pictures.",
+        description="Id of a file of the caller, at most 16 MiB; except for `docx`, also a ZIP "
+        "archive of the document with what it includes, its .bib files and its pictures.",
     )
     position: Annotated[int, Field(ge=0, lt=2**32)] | None = Field(
         None, description="Position of the first block; the end if omitted."
