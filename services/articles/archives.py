@@ -33,7 +33,8 @@ _MAX_DEPTH = 8
 _MAX_INCLUSIONS = 500
 # A comment, or a file that is included.
 _INCLUSION = re.compile(
-    r"(?<!\\)%[^\n]*|\\(?:input|include|subfile)(?:\s{0,9}\{([^{}\n]{1,300})\}|[ \t]{1,9}([\w./-]{1,300}))"
+    r"(?<!\\)%[^\n]*|\\(?:input|include|subfile)"
+    r"(?:\s{0,9}\{([^{}\n]{1,300})\}|[ \t]{1,9}([\w./-]{1,300}))"
 )
 _DOCUMENT = re.compile(r"^[^%\n]{0,200}\\documentclass", re.MULTILINE)
 _USUAL_NAMES = ("main", "paper", "article", "manuscript", "ms", "index")
