@@ -12,7 +12,7 @@ from typing import Final
 from facade.dialects.mime_types import mime_type
 from facade.dialects.purposes import parse_purpose
 from gateway.files.v1.files_pb2 import CreateUploadRequest, FileHeader, FileTrailer, Upload
-from services.common.errors import invalid
+from services.common.errors import GatewayError, invalid
 from services.common.settings import MAX_FILE_LIFETIME_S
 from services.common.text.texts import parse_digits
 
@@ -20,7 +20,7 @@ VERSION: Final = "1.0.0"
 EXTENSIONS: Final = "creation,creation-with-upload,expiration,termination,checksum"
 ALGORITHMS: Final = ("sha1", "md5", "sha256")
 _LENGTH, _OFFSET, _METADATA = "Upload-Length", "Upload-Offset", "Upload-Metadata"
-_DEFERRED, _CONCAT, _CHECKSUM = "upload-defer-length", "upload-concat", "Upload-Checksum"
+_DEFERRED, _CONCAT, _CHECKSUM = "Upload-Defer-Length", "Upload-Concat", "Upload-Checksum"
 _MAX_METADATA = 4_096
 _LIFETIME = "expires_in_seconds"
 _UNNAMED = "unnamed"
@@ -63,7 +63,7 @@ def parse_creation(headers: Mapping[str, str]) -> CreateUploadRequest:
         GatewayError: invalid, naming the header.
     """
     for name in (_DEFERRED, _CONCAT):
-        if name in headers:
+        if name.lower() in headers:
             raise invalid(name, f"{name}: not supported; send {_LENGTH}")
     size = parse_digits(headers.get(_LENGTH.lower(), ""))
     if size is None:
@@ -74,7 +74,10 @@ def parse_creation(headers: Mapping[str, str]) -> CreateUploadRequest:
     fields = _metadata(written)
     filename = fields.get("filename") or fields.get("name") or _UNNAMED
     claimed = fields.get("filetype") or fields.get("type") or ""
-    trailer = FileTrailer(purpose=parse_purpose(fields.get("purpose") or _DEFAULT_PURPOSE))
+    try:
+        trailer = FileTrailer(purpose=parse_purpose(fields.get("purpose") or _DEFAULT_PURPOSE))
+    except GatewayError as error:
+        raise invalid(_METADATA, f"{_METADATA}: {error.message}") from None
     if text := fields.get(_LIFETIME):
         seconds = parse_digits(text)
         if seconds is None or not 1 <= seconds <= MAX_FILE_LIFETIME_S:

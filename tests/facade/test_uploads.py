@@ -23,6 +23,7 @@ MIB = 1 << 20
 # More than the pieces in which content of tus is stored.
 CONTENT = bytes(range(256)) * (5 * MIB // 256)
 TUS = "/v1/uploads/tus"
+OVERRIDE = "X-HTTP-Method-Override"
 RESUMABLE = {"Tus-Resumable": "1.0.0"}
 
 
@@ -240,6 +241,20 @@ async def test_content_of_tus_continues_where_it_ended(gateway: Gateway) -> None
     assert (file["filename"], file["purpose"]) == ("notes.bin", "batch")
 
 
+async def test_a_finished_upload_of_tus_is_deleted(gateway: Gateway) -> None:
+    content = {"Content-Type": "application/offset+octet-stream"}
+    _, headers, _ = await ask(gateway, "POST", gateway.url + TUS, **{"Upload-Length": "3"})
+    url = headers["Location"]
+    sent = {**content, "Upload-Offset": "0", OVERRIDE: "PATCH"}
+    status, headers, _ = await ask(gateway, "POST", url, b"abc", **sent)
+    assert (status, headers["Upload-Offset"]) == (204, "3")
+    file = f"{gateway.url}/v1/files/{headers['x-gateway-file-id']}"
+    status, _, _ = await ask(gateway, "POST", url, **{OVERRIDE: "DELETE"})
+    assert (status, (await ask(gateway, "GET", file))[0]) == (204, 404)
+    assert (await ask(gateway, "HEAD", url))[0] == 410
+    assert (await ask(gateway, "DELETE", url))[0] == 204
+
+
 async def test_tus_has_its_own_statuses(gateway: Gateway) -> None:
     length, content = {"Upload-Length": "3"}, {"Content-Type": "application/offset+octet-stream"}
     url = gateway.url + TUS
@@ -268,6 +283,9 @@ async def test_tus_has_its_own_statuses(gateway: Gateway) -> None:
                 400,
             ),
             ("HEAD", f"{url}/upload_1", {}, 404),
+            ("POST", upload, {}, 400),
+            ("POST", upload, {OVERRIDE: "GET"}, 400),
+            ("POST", upload, {OVERRIDE: "HEAD"}, 200),
             ("DELETE", upload, {}, 204),
             ("HEAD", upload, {}, 410),
             ("PATCH", upload, {**content, "Upload-Offset": "0"}, 410),
