@@ -14,7 +14,7 @@ from facade.dialects.purposes import parse_purpose
 from gateway.files.v1.files_pb2 import CreateUploadRequest, FileHeader, FileTrailer, Upload
 from services.common.errors import GatewayError, invalid
 from services.common.settings import MAX_FILE_LIFETIME_S
-from services.common.text.texts import parse_digits
+from services.common.text.texts import INT64_DIGITS, parse_digits
 
 VERSION: Final = "1.0.0"
 EXTENSIONS: Final = "creation,creation-with-upload,expiration,termination,checksum"
@@ -65,7 +65,7 @@ def parse_creation(headers: Mapping[str, str]) -> CreateUploadRequest:
     for name in (_DEFERRED, _CONCAT):
         if name.lower() in headers:
             raise invalid(name, f"{name}: not supported; send {_LENGTH}")
-    size = parse_digits(headers.get(_LENGTH.lower(), ""))
+    size = parse_digits(headers.get(_LENGTH.lower(), ""), INT64_DIGITS)
     if size is None:
         raise invalid(_LENGTH, f"{_LENGTH}: is required and must be the size of the file in bytes")
     written = headers.get(_METADATA.lower(), "")
@@ -99,7 +99,7 @@ def parse_offset(headers: Mapping[str, str]) -> int:
     Raises:
         GatewayError: invalid.
     """
-    offset = parse_digits(headers.get(_OFFSET.lower(), ""))
+    offset = parse_digits(headers.get(_OFFSET.lower(), ""), INT64_DIGITS)
     if offset is None:
         raise invalid(_OFFSET, f"{_OFFSET}: is required and must be the bytes received so far")
     return offset

@@ -271,6 +271,7 @@ async def test_tus_has_its_own_statuses(gateway: Gateway) -> None:
             ("POST", url, {**length, "Tus-Resumable": "0.2"}, 412),
             ("POST", url, {}, 400),
             ("POST", url, {"Upload-Length": str(7 * MIB)}, 413),
+            ("POST", url, {"Upload-Length": str(1 << 40)}, 413),
             ("POST", url, {**length, "Upload-Metadata": "filename ?"}, 400),
             ("POST", url, {**length, "Upload-Metadata": metadata(purpose="fun")}, 400),
             ("POST", url, {**length, "Upload-Concat": "partial"}, 400),
