@@ -17,10 +17,13 @@ from services.common.settings import MAX_FILE_LIFETIME_S
 from services.common.text.texts import INT64_DIGITS, parse_digits
 
 VERSION: Final = "1.0.0"
-EXTENSIONS: Final = "creation,creation-with-upload,expiration,termination,checksum"
+EXTENSIONS: Final = (
+    "creation,creation-defer-length,creation-with-upload,expiration,termination,checksum"
+)
 ALGORITHMS: Final = ("sha1", "md5", "sha256")
 _LENGTH, _OFFSET, _METADATA = "Upload-Length", "Upload-Offset", "Upload-Metadata"
 _DEFERRED, _CONCAT, _CHECKSUM = "Upload-Defer-Length", "Upload-Concat", "Upload-Checksum"
+_IS_DEFERRED = "1"
 _MAX_METADATA = 4_096
 _LIFETIME = "expires_in_seconds"
 _UNNAMED = "unnamed"
@@ -62,12 +65,13 @@ def parse_creation(headers: Mapping[str, str]) -> CreateUploadRequest:
     Raises:
         GatewayError: invalid, naming the header.
     """
-    for name in (_DEFERRED, _CONCAT):
-        if name.lower() in headers:
-            raise invalid(name, f"{name}: not supported; send {_LENGTH}")
-    size = parse_digits(headers.get(_LENGTH.lower(), ""), INT64_DIGITS)
-    if size is None:
-        raise invalid(_LENGTH, f"{_LENGTH}: is required and must be the size of the file in bytes")
+    if _CONCAT.lower() in headers:
+        raise invalid(_CONCAT, f"{_CONCAT}: not supported; send the file in one upload")
+    size, deferred = parse_size(headers), headers.get(_DEFERRED.lower())
+    if deferred not in (None, _IS_DEFERRED):
+        raise invalid(_DEFERRED, f"{_DEFERRED}: must be {_IS_DEFERRED}")
+    if (size is None) == (deferred is None):
+        raise invalid(_LENGTH, f"{_LENGTH}: is required, or {_DEFERRED}, but not both")
     written = headers.get(_METADATA.lower(), "")
     if len(written) > _MAX_METADATA:
         raise invalid(_METADATA, f"{_METADATA}: must have at most {_MAX_METADATA:,} characters")
@@ -93,6 +97,19 @@ def parse_creation(headers: Mapping[str, str]) -> CreateUploadRequest:
     )
 
 
+def parse_size(headers: Mapping[str, str]) -> int | None:
+    """Return the value of `Upload-Length`; None without one.
+
+    Raises:
+        GatewayError: invalid.
+    """
+    length = headers.get(_LENGTH.lower())
+    size = None if length is None else parse_digits(length, INT64_DIGITS)
+    if size is None and length is not None:
+        raise invalid(_LENGTH, f"{_LENGTH}: must be the size of the file in bytes")
+    return size
+
+
 def parse_offset(headers: Mapping[str, str]) -> int:
     """Return the value of `Upload-Offset`.
 
@@ -115,7 +132,9 @@ def progress(upload: Upload, received: int) -> dict[str, str]:
 
 def description(upload: Upload) -> dict[str, str]:
     """Return the headers that describe an upload."""
-    headers = {_LENGTH: str(upload.size_bytes), "Cache-Control": "no-store"}
+    is_sized = upload.HasField("size_bytes")
+    size = {_LENGTH: str(upload.size_bytes)} if is_sized else {_DEFERRED: _IS_DEFERRED}
+    headers = {**size, "Cache-Control": "no-store"}
     if upload.metadata:
         headers[_METADATA] = upload.metadata
     return {**progress(upload, upload.received_bytes), **headers}

@@ -1,8 +1,9 @@
 """Resumable uploads in the tus protocol (tus.io/protocols/resumable-upload).
 
-A client creates an upload of known size, sends its content in one request or several, and asks for
-the bytes received before it continues. The last byte makes the file, whose id is in
-`x-gateway-file-id`. The statuses are those of the protocol, and errors have OpenAI's format.
+A client creates an upload, sends its content in one request or several, one of which may state the
+size if it was unknown, and asks for the bytes received before it continues. The last byte makes the
+file, whose id is in `x-gateway-file-id`. The statuses are those of the protocol, and errors have
+OpenAI's format.
 """
 
 from collections.abc import Awaitable, Callable
@@ -26,6 +27,7 @@ from gateway.files.v1.files_pb2 import (
     CompleteUploadRequest,
     DeleteFileRequest,
     GetUploadRequest,
+    SetUploadSizeRequest,
     Upload,
 )
 from services.common.errors import GatewayError, conflict, invalid
@@ -100,12 +102,18 @@ async def receive(exchange: Exchange) -> WholeResponse:
     """Receive content that follows the bytes received."""
     if exchange.content_type != _CONTENT:
         raise unsupported_media_type(exchange.content_type, takes=_CONTENT)
-    offset = tus.parse_offset(exchange.headers)
+    offset, size = tus.parse_offset(exchange.headers), tus.parse_size(exchange.headers)
     upload = await _get(exchange)
     if offset != upload.received_bytes:
         raise conflict(
             "Upload-Offset", f"Upload-Offset: must be {upload.received_bytes}, the bytes received"
         )
+    if size is not None and (size != upload.size_bytes or not upload.HasField("size_bytes")):
+        rpc_request = SetUploadSizeRequest(id=upload.id, size_bytes=size)
+        sized = await exchange.context.files.SetUploadSize(
+            rpc_request, metadata=rpc_metadata(exchange)
+        )
+        upload = sized.upload
     received = offset
     if upload.status == UPLOAD_STATUS_PENDING:
         received = await _receive(exchange, upload, offset)
@@ -172,7 +180,7 @@ async def _progress(exchange: Exchange, upload: Upload, received: int) -> dict[s
     the upload makes it.
     """
     headers = tus.progress(upload, received)
-    if received == upload.size_bytes:
+    if upload.HasField("size_bytes") and received == upload.size_bytes:
         if upload.status == UPLOAD_STATUS_PENDING:
             files = exchange.context.files
             rpc_request = CompleteUploadRequest(id=upload.id)

@@ -241,6 +241,25 @@ async def test_content_of_tus_continues_where_it_ended(gateway: Gateway) -> None
     assert (file["filename"], file["purpose"]) == ("notes.bin", "batch")
 
 
+async def test_the_size_of_an_upload_of_tus_may_come_last(gateway: Gateway) -> None:
+    deferred = {"Upload-Defer-Length": "1"}
+    _, headers, _ = await ask(gateway, "POST", gateway.url + TUS, **deferred)
+    url = headers["Location"]
+    assert (await patch(gateway, url, b"abc", 0))[0] == 204
+    _, headers, _ = await ask(gateway, "HEAD", url)
+    assert (headers["Upload-Offset"], headers["Upload-Defer-Length"]) == ("3", "1")
+    assert "Upload-Length" not in headers
+    for length, status in (("2", 400), (str(7 * MIB), 413), ("some", 400)):
+        assert (await patch(gateway, url, b"d", 3, **{"Upload-Length": length}))[0] == status
+    assert (await patch(gateway, url, b"d", 3, **{"Upload-Length": "5"}))[0] == 204
+    assert (await patch(gateway, url, b"e", 4, **{"Upload-Length": "6"}))[0] == 400
+    _, headers, _ = await ask(gateway, "HEAD", url)
+    assert (headers["Upload-Offset"], headers["Upload-Length"]) == ("4", "5")
+    status, headers, _ = await patch(gateway, url, b"e", 4)
+    file = f"{gateway.url}/v1/files/{headers['x-gateway-file-id']}/content"
+    assert (status, (await ask(gateway, "GET", file))[2]) == (204, b"abcde")
+
+
 async def test_a_finished_upload_of_tus_is_deleted(gateway: Gateway) -> None:
     content = {"Content-Type": "application/offset+octet-stream"}
     _, headers, _ = await ask(gateway, "POST", gateway.url + TUS, **{"Upload-Length": "3"})
@@ -275,6 +294,8 @@ async def test_tus_has_its_own_statuses(gateway: Gateway) -> None:
             ("POST", url, {**length, "Upload-Metadata": "filename ?"}, 400),
             ("POST", url, {**length, "Upload-Metadata": metadata(purpose="fun")}, 400),
             ("POST", url, {**length, "Upload-Concat": "partial"}, 400),
+            ("POST", url, {**length, "Upload-Defer-Length": "1"}, 400),
+            ("POST", url, {"Upload-Defer-Length": "2"}, 400),
             ("PATCH", upload, {"Upload-Offset": "0"}, 415),
             ("PATCH", upload, content, 400),
             (
