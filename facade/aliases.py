@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 
 _ALIASED = "/beta/v1"
 # Prefixes that requests may have instead of `/beta/v1`: with a version, and without one.
-_VERSIONED = ("/v1", "/v1/v1", "/beta/v1/v1", "/api/v1", "/api/v1/v1")
+_VERSIONED = ("/v1", "/v1/v1", "/beta/v1/v1", "/api/v1", "/api/v1/v1", "/openai/v1")
 _UNVERSIONED = ("", "/beta")
 # First segments after `/beta/v1`: a path without a version is an alias only if it has one of them.
 AREAS = (

@@ -15,7 +15,7 @@ _ALLOWED = frozenset(
     {
         *("accept", "authorization", "cache-control", "compat-version", "content-type"),
         *("idempotency-key", "if-match", "if-none-match", "if-range", "range", "user-agent"),
-        *("x-api-key", "x-goog-api-key", "x-request-id"),
+        *("x-api-key", "x-goog-api-key", "x-http-method-override", "x-request-id"),
     }
 )
 _ALLOWED_FAMILIES = ("anthropic-", "openai-", "tus-", "upload-", "x-goog-", "x-stainless-")

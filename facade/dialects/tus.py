@@ -12,15 +12,18 @@ from typing import Final
 from facade.dialects.mime_types import mime_type
 from facade.dialects.purposes import parse_purpose
 from gateway.files.v1.files_pb2 import CreateUploadRequest, FileHeader, FileTrailer, Upload
-from services.common.errors import invalid
+from services.common.errors import GatewayError, invalid
 from services.common.settings import MAX_FILE_LIFETIME_S
-from services.common.text.texts import parse_digits
+from services.common.text.texts import INT64_DIGITS, parse_digits
 
 VERSION: Final = "1.0.0"
-EXTENSIONS: Final = "creation,creation-with-upload,expiration,termination,checksum"
+EXTENSIONS: Final = (
+    "creation,creation-defer-length,creation-with-upload,expiration,termination,checksum"
+)
 ALGORITHMS: Final = ("sha1", "md5", "sha256")
 _LENGTH, _OFFSET, _METADATA = "Upload-Length", "Upload-Offset", "Upload-Metadata"
-_DEFERRED, _CONCAT, _CHECKSUM = "upload-defer-length", "upload-concat", "Upload-Checksum"
+_DEFERRED, _CONCAT, _CHECKSUM = "Upload-Defer-Length", "Upload-Concat", "Upload-Checksum"
+_IS_DEFERRED = "1"
 _MAX_METADATA = 4_096
 _LIFETIME = "expires_in_seconds"
 _UNNAMED = "unnamed"
@@ -62,19 +65,23 @@ def parse_creation(headers: Mapping[str, str]) -> CreateUploadRequest:
     Raises:
         GatewayError: invalid, naming the header.
     """
-    for name in (_DEFERRED, _CONCAT):
-        if name in headers:
-            raise invalid(name, f"{name}: not supported; send {_LENGTH}")
-    size = parse_digits(headers.get(_LENGTH.lower(), ""))
-    if size is None:
-        raise invalid(_LENGTH, f"{_LENGTH}: is required and must be the size of the file in bytes")
+    if _CONCAT.lower() in headers:
+        raise invalid(_CONCAT, f"{_CONCAT}: not supported; send the file in one upload")
+    size, deferred = parse_size(headers), headers.get(_DEFERRED.lower())
+    if deferred not in (None, _IS_DEFERRED):
+        raise invalid(_DEFERRED, f"{_DEFERRED}: must be {_IS_DEFERRED}")
+    if (size is None) == (deferred is None):
+        raise invalid(_LENGTH, f"{_LENGTH}: is required, or {_DEFERRED}, but not both")
     written = headers.get(_METADATA.lower(), "")
     if len(written) > _MAX_METADATA:
         raise invalid(_METADATA, f"{_METADATA}: must have at most {_MAX_METADATA:,} characters")
     fields = _metadata(written)
     filename = fields.get("filename") or fields.get("name") or _UNNAMED
     claimed = fields.get("filetype") or fields.get("type") or ""
-    trailer = FileTrailer(purpose=parse_purpose(fields.get("purpose") or _DEFAULT_PURPOSE))
+    try:
+        trailer = FileTrailer(purpose=parse_purpose(fields.get("purpose") or _DEFAULT_PURPOSE))
+    except GatewayError as error:
+        raise invalid(_METADATA, f"{_METADATA}: {error.message}") from None
     if text := fields.get(_LIFETIME):
         seconds = parse_digits(text)
         if seconds is None or not 1 <= seconds <= MAX_FILE_LIFETIME_S:
@@ -90,13 +97,26 @@ def parse_creation(headers: Mapping[str, str]) -> CreateUploadRequest:
     )
 
 
+def parse_size(headers: Mapping[str, str]) -> int | None:
+    """Return the value of `Upload-Length`; None without one.
+
+    Raises:
+        GatewayError: invalid.
+    """
+    length = headers.get(_LENGTH.lower())
+    size = None if length is None else parse_digits(length, INT64_DIGITS)
+    if size is None and length is not None:
+        raise invalid(_LENGTH, f"{_LENGTH}: must be the size of the file in bytes")
+    return size
+
+
 def parse_offset(headers: Mapping[str, str]) -> int:
     """Return the value of `Upload-Offset`.
 
     Raises:
         GatewayError: invalid.
     """
-    offset = parse_digits(headers.get(_OFFSET.lower(), ""))
+    offset = parse_digits(headers.get(_OFFSET.lower(), ""), INT64_DIGITS)
     if offset is None:
         raise invalid(_OFFSET, f"{_OFFSET}: is required and must be the bytes received so far")
     return offset
@@ -112,7 +132,9 @@ def progress(upload: Upload, received: int) -> dict[str, str]:
 
 def description(upload: Upload) -> dict[str, str]:
     """Return the headers that describe an upload."""
-    headers = {_LENGTH: str(upload.size_bytes), "Cache-Control": "no-store"}
+    is_sized = upload.HasField("size_bytes")
+    size = {_LENGTH: str(upload.size_bytes)} if is_sized else {_DEFERRED: _IS_DEFERRED}
+    headers = {**size, "Cache-Control": "no-store"}
     if upload.metadata:
         headers[_METADATA] = upload.metadata
     return {**progress(upload, upload.received_bytes), **headers}

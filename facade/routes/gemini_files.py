@@ -46,7 +46,7 @@ from gateway.files.v1.files_pb2 import (
 )
 from services.common.errors import GatewayError, from_rpc_error, invalid
 from services.common.grpc.channels import REQUEST_ID_KEY
-from services.common.text.texts import parse_digits
+from services.common.text.texts import INT64_DIGITS, parse_digits
 
 _PROTOCOL, _COMMAND = "x-goog-upload-protocol", "x-goog-upload-command"
 _LENGTH, _TYPE = "x-goog-upload-header-content-length", "x-goog-upload-header-content-type"
@@ -184,7 +184,7 @@ async def _authenticate(exchange: Exchange) -> str:
 
 async def _add_content(exchange: Exchange, upload: Upload) -> None:
     """Add the body of a request to an upload, which must continue where the last one ended."""
-    offset = parse_digits(exchange.headers.get(_OFFSET, "0"))
+    offset = parse_digits(exchange.headers.get(_OFFSET, "0"), INT64_DIGITS)
     if offset != upload.received_bytes:
         raise invalid(
             _OFFSET, f"{_OFFSET}: must be {upload.received_bytes}, the bytes received so far"
@@ -201,7 +201,7 @@ def _size(headers: Mapping[str, str]) -> int | None:
     """
     if _LENGTH not in headers:
         return None
-    size = parse_digits(headers[_LENGTH])
+    size = parse_digits(headers[_LENGTH], INT64_DIGITS)
     if size is None:
         raise invalid(_LENGTH, f"{_LENGTH}: must be the size of the file in bytes")
     return size

@@ -1,8 +1,9 @@
 """Resumable uploads in the tus protocol (tus.io/protocols/resumable-upload).
 
-A client creates an upload of known size, sends its content in one request or several, and asks for
-the bytes received before it continues. The last byte makes the file, whose id is in
-`x-gateway-file-id`. The statuses are those of the protocol, and errors have OpenAI's format.
+A client creates an upload, sends its content in one request or several, one of which may state the
+size if it was unknown, and asks for the bytes received before it continues. The last byte makes the
+file, whose id is in `x-gateway-file-id`. The statuses are those of the protocol, and errors have
+OpenAI's format.
 """
 
 from collections.abc import Awaitable, Callable
@@ -21,18 +22,20 @@ from facade.routes.generation import rpc_metadata
 from facade.transfers.upload_content import add_content
 from gateway.errors.v1 import errors_pb2
 from gateway.files.v1.files_pb2 import (
-    UPLOAD_STATUS_CANCELLED,
     UPLOAD_STATUS_PENDING,
     CancelUploadRequest,
     CompleteUploadRequest,
+    DeleteFileRequest,
     GetUploadRequest,
+    SetUploadSizeRequest,
     Upload,
 )
-from services.common.errors import GatewayError, conflict
+from services.common.errors import GatewayError, conflict, invalid
 
 _CONTENT = "application/offset+octet-stream"
 _FILE_ID = "x-gateway-file-id"
 _RESUMABLE = "Tus-Resumable"
+_OVERRIDE = "X-HTTP-Method-Override"
 _NAMES = FieldNames(
     {
         "file": "Upload-Length",
@@ -99,12 +102,18 @@ async def receive(exchange: Exchange) -> WholeResponse:
     """Receive content that follows the bytes received."""
     if exchange.content_type != _CONTENT:
         raise unsupported_media_type(exchange.content_type, takes=_CONTENT)
-    offset = tus.parse_offset(exchange.headers)
+    offset, size = tus.parse_offset(exchange.headers), tus.parse_size(exchange.headers)
     upload = await _get(exchange)
     if offset != upload.received_bytes:
         raise conflict(
             "Upload-Offset", f"Upload-Offset: must be {upload.received_bytes}, the bytes received"
         )
+    if size is not None and (size != upload.size_bytes or not upload.HasField("size_bytes")):
+        rpc_request = SetUploadSizeRequest(id=upload.id, size_bytes=size)
+        sized = await exchange.context.files.SetUploadSize(
+            rpc_request, metadata=rpc_metadata(exchange)
+        )
+        upload = sized.upload
     received = offset
     if upload.status == UPLOAD_STATUS_PENDING:
         received = await _receive(exchange, upload, offset)
@@ -112,11 +121,23 @@ async def receive(exchange: Exchange) -> WholeResponse:
 
 
 async def terminate(exchange: Exchange) -> WholeResponse:
-    """Cancel an upload, and delete its content."""
-    files = exchange.context.files
-    rpc_request = CancelUploadRequest(id=exchange.path_values["upload_id"])
-    await files.CancelUpload(rpc_request, metadata=rpc_metadata(exchange))
+    """Cancel an upload, and delete its content, or the file that it has become."""
+    files, metadata = exchange.context.files, rpc_metadata(exchange)
+    upload_id = exchange.path_values["upload_id"]
+    upload = (await files.GetUpload(GetUploadRequest(id=upload_id), metadata=metadata)).upload
+    if upload.status == UPLOAD_STATUS_PENDING:
+        await files.CancelUpload(CancelUploadRequest(id=upload_id), metadata=metadata)
+    elif upload.HasField("file"):
+        await files.DeleteFile(DeleteFileRequest(id=upload.file.id), metadata=metadata)
     return WholeResponse(status=204)
+
+
+async def override(exchange: Exchange) -> WholeResponse:
+    """Serve the method that a header names, for clients that cannot send it."""
+    name = exchange.headers.get(_OVERRIDE.lower(), "").upper()
+    if name not in _OVERRIDES:
+        raise invalid(_OVERRIDE, f"{_OVERRIDE}: must be one of {', '.join(_OVERRIDES)}")
+    return await _OVERRIDES[name](exchange)
 
 
 def _check_version(exchange: Exchange) -> None:
@@ -132,14 +153,14 @@ async def _get(exchange: Exchange) -> Upload:
     """Return the upload that the path names.
 
     Raises:
-        GatewayError: gone, it was cancelled.
+        GatewayError: gone, it was cancelled, or its file was deleted.
     """
     files = exchange.context.files
     rpc_request = GetUploadRequest(id=exchange.path_values["upload_id"])
     upload = (await files.GetUpload(rpc_request, metadata=rpc_metadata(exchange))).upload
-    if upload.status == UPLOAD_STATUS_CANCELLED:
+    if upload.status != UPLOAD_STATUS_PENDING and not upload.HasField("file"):
         raise GatewayError(
-            errors_pb2.REASON_GONE, "upload_id: this upload was cancelled", param="upload_id"
+            errors_pb2.REASON_GONE, "upload_id: this upload was deleted", param="upload_id"
         )
     return upload
 
@@ -159,7 +180,7 @@ async def _progress(exchange: Exchange, upload: Upload, received: int) -> dict[s
     the upload makes it.
     """
     headers = tus.progress(upload, received)
-    if received == upload.size_bytes:
+    if upload.HasField("size_bytes") and received == upload.size_bytes:
         if upload.status == UPLOAD_STATUS_PENDING:
             files = exchange.context.files
             rpc_request = CompleteUploadRequest(id=upload.id)
@@ -170,6 +191,7 @@ async def _progress(exchange: Exchange, upload: Upload, received: int) -> dict[s
     return headers
 
 
+_OVERRIDES: dict[str, _Handler] = {"DELETE": terminate, "HEAD": describe, "PATCH": receive}
 _ID = "/beta/v1/uploads/tus/{upload_id}"
 
 ENDPOINTS = (
@@ -214,8 +236,20 @@ ENDPOINTS = (
         path=_ID,
         handler=_speaking_tus(terminate),
         operation_id="cancelTusUpload",
-        summary="Cancel an upload in the tus protocol",
+        summary="Delete an upload in the tus protocol, or the file that it has become",
         answer_status=204,
-        answer=Answer("The upload was cancelled", []),
+        answer=Answer("The upload was deleted", []),
+    ),
+    EndpointSpec(
+        method="POST",
+        path=_ID,
+        handler=_speaking_tus(override),
+        operation_id="overrideTusMethod",
+        summary=f"Send the method that `{_OVERRIDE}` names, for clients that cannot: "
+        f"{', '.join(_OVERRIDES)}",
+        body=Body({"type": "string", "format": "binary"}, _CONTENT, is_required=False),
+        answer_status=204,
+        answer=Answer("As of the method", []),
+        other_answers={200: Answer("As of `HEAD`: described by headers", [])},
     ),
 )

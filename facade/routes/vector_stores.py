@@ -47,6 +47,7 @@ async def list_stores(exchange: Exchange) -> Response:
 async def retrieve(exchange: Exchange) -> Response:
     """Return a vector store."""
     request = pb.GetVectorStoresRequest(ids=[_store_id(exchange)])
+    _use_names(exchange, stores.STORE_NAMES)
     answer = await _service(exchange).GetVectorStores(request, metadata=rpc_metadata(exchange))
     return JsonResponse(stores.render_vector_store(answer.vector_stores[0]))
 
@@ -62,6 +63,7 @@ async def change(exchange: Exchange) -> Response:
 async def delete(exchange: Exchange) -> Response:
     """Delete a vector store."""
     request = pb.DeleteVectorStoreRequest(id=_store_id(exchange))
+    _use_names(exchange, stores.STORE_NAMES)
     await _service(exchange).DeleteVectorStore(request, metadata=rpc_metadata(exchange))
     return JsonResponse(stores.render_deleted("vector_store", request.id))
 

@@ -36,6 +36,8 @@ from gateway.files.v1.files_pb2 import (
     ReadFileResponse,
     ReadSharedFileRequest,
     ReadSharedFileResponse,
+    SetUploadSizeRequest,
+    SetUploadSizeResponse,
 )
 from gateway.files.v1.files_pb2_grpc import FileStoreServiceServicer
 from services.common.errors import invalid
@@ -157,6 +159,13 @@ class FileStoreServicer(FileStoreServiceServicer):
         """Add a part to an upload."""
         part = await self._uploads.add_part(caller.get(), aiter(request_iterator))
         return AddUploadPartResponse(part=part)
+
+    async def SetUploadSize(
+        self, request: SetUploadSizeRequest, context: "Context[Any, Any]"
+    ) -> SetUploadSizeResponse:
+        """Set the size of an upload."""
+        upload = await self._uploads.set_size(caller.get(), request.id, request.size_bytes)
+        return SetUploadSizeResponse(upload=upload)
 
     async def CompleteUpload(
         self, request: CompleteUploadRequest, context: "Context[Any, Any]"

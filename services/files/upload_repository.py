@@ -10,13 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
-from sqlalchemy import (
-    bindparam,
-    delete,
-    insert,
-    select,
-    update,
-)
+from sqlalchemy import bindparam, delete, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from gateway.errors.v1 import errors_pb2
@@ -73,6 +67,15 @@ _RECEIVE = (
     .returning(uploads.c.received_bytes)
 )
 _RECEIVE_AT = _RECEIVE.where(uploads.c.received_bytes == bindparam("offset"))
+_SET_SIZE = (
+    update(uploads)
+    .where(
+        *_IS_PENDING,
+        uploads.c.size_bytes.is_(None),
+        uploads.c.received_bytes <= bindparam("size"),
+    )
+    .values(size_bytes=bindparam("size"))
+)
 _ADD_PENDING = (
     update(usage)
     .where(usage.c.owner_id == bindparam("its_owner_id"), usage.c.uploads < bindparam("most"))
@@ -220,6 +223,21 @@ class UploadRepository:
 
         with translate_errors():
             await write(self._engine, insert_within_quota)
+
+    async def set_size(self, owner_id: str, upload_id: str, size_bytes: int) -> StoredUpload:
+        """Set the size of an upload that has none; return the upload.
+
+        Raises:
+            GatewayError: not_found; invalid_request, when it has another size or more bytes.
+        """
+        values = {**self._values(owner_id, upload_id), "size": size_bytes}
+        with translate_errors():
+            await write(self._engine, lambda connection: connection.execute(_SET_SIZE, values))
+        upload = await self.get(owner_id, upload_id)
+        if upload.size_bytes != size_bytes:
+            bound = upload.size_bytes or f"at least {upload.received_bytes}"
+            raise invalid("size_bytes", f"size_bytes: must be {bound} for this upload")
+        return upload
 
     async def complete(
         self,

@@ -180,6 +180,18 @@ class Uploads:
             size_bytes=part.size_bytes,
         )
 
+    async def set_size(self, caller: Caller, upload_id: str, size_bytes: int) -> Upload:
+        """Set the size of an upload that was begun without one.
+
+        Raises:
+            GatewayError: as documented for `SetUploadSize` in files.proto.
+        """
+        max_size = self._limits.max_file_bytes
+        if size_bytes > max_size:
+            raise too_large(max_size)()
+        upload = await self._repository.set_size(owner_of(caller), upload_id, size_bytes)
+        return await self._described(upload)
+
     async def complete(self, caller: Caller, request: CompleteUploadRequest) -> Upload:
         """Make a file of the parts of an upload, or return the file that was made of them.
 

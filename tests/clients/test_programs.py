@@ -32,6 +32,11 @@ api_key = "upstream-key"
 responses = true
 batches = true
 
+[providers.cohere]
+kind = "openai"
+base_url = "{sandbox}/cohere/compatibility/v1"
+api_key = "upstream-key"
+
 [providers.bedrock]
 kind = "bedrock"
 base_url = "{sandbox}"

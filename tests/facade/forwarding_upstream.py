@@ -89,7 +89,7 @@ class ForwardingUpstream:
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         path = f"/{request.match_info['path']}"
-        self.paths.append(path)
+        self.paths.append(request.path)
         self.headers = request.headers
         if request.content_type == "application/json":
             body = orjson.loads(await request.read())

@@ -120,7 +120,7 @@ async def test_the_sdks_take_the_other_one_s_base_url(gateway: Gateway, base_url
     ("path", "headers", "expected"),
     [
         (
-            "/openai/v1/chat/completions",
+            "/other/v1/chat/completions",
             {},
             "did you mean POST /v1/chat/completions? The base_url of OpenAI's clients is {url}/v1;",
         ),
@@ -213,7 +213,8 @@ async def test_the_document_says_so_once() -> None:
             "/beta/v1/files",
             [
                 *("/beta/v1/files", "/v1/files", "/v1/v1/files", "/beta/v1/v1/files"),
-                *("/api/v1/files", "/api/v1/v1/files", "/files", "/beta/files"),
+                *("/api/v1/files", "/api/v1/v1/files", "/openai/v1/files", "/files"),
+                "/beta/files",
             ],
         ),
         ("/beta", ["/beta"]),

@@ -211,6 +211,12 @@ async def test_the_embedded_engine_transcribes(tmp_path):
 
 async def test_documents_are_reranked(tmp_path):
     body = {"model": "sorter", "query": "dogs", "documents": ["a cat", "a dog"], "later": [1]}
+    # What only the first version of Cohere's API has is sent to that.
+    older = (
+        body | {"return_documents": True},
+        body | {"documents": [{"text": "a"}, {"text": "b"}]},
+    )
+    sent = [body, body, *older]
     upstream = ForwardingUpstream()
     # Cohere reranks at another address than it chats, and its clients have a path of their own.
     async with serving(upstream.app) as url:
@@ -219,14 +225,14 @@ async def test_documents_are_reranked(tmp_path):
         async with running_gateway(
             tmp_path, models=models, providers={"cohere": cohere}
         ) as gateway:
-            for path in ("/v1/rerank", "/v2/rerank"):
+            for path, one in zip(("/v1/rerank", "/v2/rerank") * 2, sent, strict=True):
                 async with gateway.http.post(
-                    gateway.url + path, json=body, headers=gateway.bearer()
+                    gateway.url + path, json=one, headers=gateway.bearer()
                 ) as answer:
                     results = (await answer.json())["results"]
                 assert [result["index"] for result in results] == [1, 0]
-    assert upstream.bodies == [body | {"model": "reranker"}] * 2
-    assert upstream.paths == ["/rerank"] * 2
+    assert upstream.bodies == [one | {"model": "reranker"} for one in sent]
+    assert upstream.paths == ["/v2/rerank"] * 2 + ["/v1/rerank"] * 2
 
 
 async def test_usage_and_cost_are_recorded(tmp_path):

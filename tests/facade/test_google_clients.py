@@ -169,6 +169,7 @@ async def test_a_file_in_pieces(gateway: Gateway):
 async def test_uploads_are_bounded(gateway: Gateway, monkeypatch: pytest.MonkeyPatch):
     for headers, status, named in (
         ({SIZE: str(3 << 20)}, 413, "file"),
+        ({SIZE: str(3 << 40)}, 413, "file"),
         ({SIZE: "many"}, 400, "x-goog-upload-header-content"),
         ({"X-Goog-Upload-Protocol": "raw"}, 400, "x-goog-upload-protocol"),
         ({"x-goog-api-key": f"gw-{'A' * 43}"}, 401, "the API key"),

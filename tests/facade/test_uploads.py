@@ -23,6 +23,7 @@ MIB = 1 << 20
 # More than the pieces in which content of tus is stored.
 CONTENT = bytes(range(256)) * (5 * MIB // 256)
 TUS = "/v1/uploads/tus"
+OVERRIDE = "X-HTTP-Method-Override"
 RESUMABLE = {"Tus-Resumable": "1.0.0"}
 
 
@@ -240,6 +241,39 @@ async def test_content_of_tus_continues_where_it_ended(gateway: Gateway) -> None
     assert (file["filename"], file["purpose"]) == ("notes.bin", "batch")
 
 
+async def test_the_size_of_an_upload_of_tus_may_come_last(gateway: Gateway) -> None:
+    deferred = {"Upload-Defer-Length": "1"}
+    _, headers, _ = await ask(gateway, "POST", gateway.url + TUS, **deferred)
+    url = headers["Location"]
+    assert (await patch(gateway, url, b"abc", 0))[0] == 204
+    _, headers, _ = await ask(gateway, "HEAD", url)
+    assert (headers["Upload-Offset"], headers["Upload-Defer-Length"]) == ("3", "1")
+    assert "Upload-Length" not in headers
+    for length, status in (("2", 400), (str(7 * MIB), 413), ("some", 400)):
+        assert (await patch(gateway, url, b"d", 3, **{"Upload-Length": length}))[0] == status
+    assert (await patch(gateway, url, b"d", 3, **{"Upload-Length": "5"}))[0] == 204
+    assert (await patch(gateway, url, b"e", 4, **{"Upload-Length": "6"}))[0] == 400
+    _, headers, _ = await ask(gateway, "HEAD", url)
+    assert (headers["Upload-Offset"], headers["Upload-Length"]) == ("4", "5")
+    status, headers, _ = await patch(gateway, url, b"e", 4)
+    file = f"{gateway.url}/v1/files/{headers['x-gateway-file-id']}/content"
+    assert (status, (await ask(gateway, "GET", file))[2]) == (204, b"abcde")
+
+
+async def test_a_finished_upload_of_tus_is_deleted(gateway: Gateway) -> None:
+    content = {"Content-Type": "application/offset+octet-stream"}
+    _, headers, _ = await ask(gateway, "POST", gateway.url + TUS, **{"Upload-Length": "3"})
+    url = headers["Location"]
+    sent = {**content, "Upload-Offset": "0", OVERRIDE: "PATCH"}
+    status, headers, _ = await ask(gateway, "POST", url, b"abc", **sent)
+    assert (status, headers["Upload-Offset"]) == (204, "3")
+    file = f"{gateway.url}/v1/files/{headers['x-gateway-file-id']}"
+    status, _, _ = await ask(gateway, "POST", url, **{OVERRIDE: "DELETE"})
+    assert (status, (await ask(gateway, "GET", file))[0]) == (204, 404)
+    assert (await ask(gateway, "HEAD", url))[0] == 410
+    assert (await ask(gateway, "DELETE", url))[0] == 204
+
+
 async def test_tus_has_its_own_statuses(gateway: Gateway) -> None:
     length, content = {"Upload-Length": "3"}, {"Content-Type": "application/offset+octet-stream"}
     url = gateway.url + TUS
@@ -256,9 +290,12 @@ async def test_tus_has_its_own_statuses(gateway: Gateway) -> None:
             ("POST", url, {**length, "Tus-Resumable": "0.2"}, 412),
             ("POST", url, {}, 400),
             ("POST", url, {"Upload-Length": str(7 * MIB)}, 413),
+            ("POST", url, {"Upload-Length": str(1 << 40)}, 413),
             ("POST", url, {**length, "Upload-Metadata": "filename ?"}, 400),
             ("POST", url, {**length, "Upload-Metadata": metadata(purpose="fun")}, 400),
             ("POST", url, {**length, "Upload-Concat": "partial"}, 400),
+            ("POST", url, {**length, "Upload-Defer-Length": "1"}, 400),
+            ("POST", url, {"Upload-Defer-Length": "2"}, 400),
             ("PATCH", upload, {"Upload-Offset": "0"}, 415),
             ("PATCH", upload, content, 400),
             (
@@ -268,6 +305,9 @@ async def test_tus_has_its_own_statuses(gateway: Gateway) -> None:
                 400,
             ),
             ("HEAD", f"{url}/upload_1", {}, 404),
+            ("POST", upload, {}, 400),
+            ("POST", upload, {OVERRIDE: "GET"}, 400),
+            ("POST", upload, {OVERRIDE: "HEAD"}, 200),
             ("DELETE", upload, {}, 204),
             ("HEAD", upload, {}, 410),
             ("PATCH", upload, {**content, "Upload-Offset": "0"}, 410),

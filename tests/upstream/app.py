@@ -62,6 +62,7 @@ from tests.upstream.log import RequestLog, add_log
 from tests.upstream.personalities import PERSONALITIES, USUAL
 from tests.upstream.personalities.azure import AZURE
 from tests.upstream.personalities.base import Personality
+from tests.upstream.reranking import rerank
 from tests.upstream.speech import speak
 from tests.upstream.vertex.app import add_vertex
 from tests.upstream.vertex.tokens import ServiceAccount, Tokens
@@ -111,6 +112,7 @@ def create_app(
         app.router, handlers, "", made.responses(USUAL), made.counting_responses(USUAL)
     )
     app.router.add_post("/v1/audio/speech", speak)
+    app.router.add_post("/cohere/{version:v[12]}/rerank", rerank)
     server.add_anthropic(app.router, handlers, "", messages, made.counting(USUAL))
     made.add_batches(app, batch_services or BatchServices())
     server.add_models(app.router, handlers, "", chat, messages)

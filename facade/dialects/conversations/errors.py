@@ -12,7 +12,9 @@ def conversation_error(error: GatewayError, conversation_id: str) -> GatewayErro
     if error.reason != errors_pb2.REASON_NOT_FOUND:
         return error
     name = cut(conversation_id, _LONGEST_ID)
-    return GatewayError(error.reason, f"Conversation with id '{name}' not found.")
+    return GatewayError(
+        error.reason, f"Conversation with id '{name}' not found.", param="conversation_id"
+    )
 
 
 def capacity_error(error: GatewayError) -> GatewayError:
@@ -34,5 +36,7 @@ def item_error(error: GatewayError, conversation_id: str, item_id: str) -> Gatew
         return conversation_error(error, conversation_id)
     name, where = cut(item_id, _LONGEST_ID), cut(conversation_id, _LONGEST_ID)
     return GatewayError(
-        error.reason, f"Item with id '{name}' not found in the conversation with id '{where}'."
+        error.reason,
+        f"Item with id '{name}' not found in the conversation with id '{where}'.",
+        param="item_id",
     )

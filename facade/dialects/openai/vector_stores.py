@@ -38,6 +38,7 @@ STORE_NAMES: Final = FieldNames(
         "before_id": "before",
         "page_size": "limit",
         "ids": "vector_store_id",
+        "id": "vector_store_id",
     }
 )
 SEARCH_NAMES: Final = FieldNames(

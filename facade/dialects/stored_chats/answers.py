@@ -75,7 +75,9 @@ def chat_error(error: GatewayError, chat_id: str) -> GatewayError:
     if error.reason != errors_pb2.REASON_NOT_FOUND:
         return error
     name = cut(chat_id, _LONGEST_ID)
-    return GatewayError(error.reason, f"Chat completion with id '{name}' not found.")
+    return GatewayError(
+        error.reason, f"Chat completion with id '{name}' not found.", param="completion_id"
+    )
 
 
 def _object(chat: StoredChatCompletion) -> dict[str, Any]:

@@ -14,7 +14,9 @@ def stored_error(error: GatewayError, response_id: str) -> GatewayError:
         subject = "Response"
         if error.param == "conversation_id":
             subject = "Conversation of the response"
-        return GatewayError(error.reason, f"{subject} with id '{name}' not found.")
+        return GatewayError(
+            error.reason, f"{subject} with id '{name}' not found.", param="response_id"
+        )
     if error.param == "after":
         return invalid("after", f"after: no input item of response '{name}' has this id")
     return error

@@ -115,7 +115,8 @@ async def _handle(call: _Call, exchange: Exchange) -> Response:
     try:
         response: Any = await method(call.request(arguments), metadata=_metadata(exchange))
     except grpc.aio.AioRpcError as error:
-        raise admin.to_caller_error(from_rpc_error(error)) from None
+        variables = [*exchange.path_values]
+        raise admin.to_caller_error(from_rpc_error(error), variables) from None
     return JsonResponse(orjson.dumps(call.render(response)))
 
 

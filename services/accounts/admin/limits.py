@@ -224,7 +224,8 @@ async def _find_subject(
         select(table.c.id).where(table.c.id == owner_id)
     )
     if not exists or bool(end_user) != (kind == SubjectKind.END_USER):
-        raise GatewayError(errors_pb2.REASON_NOT_FOUND, f"id: no such {kind.value}", param="id")
+        owner = "user" if table is users else kind.value
+        raise GatewayError(errors_pb2.REASON_NOT_FOUND, f"id: no such {owner}", param="id")
     if not end_user:
         return _LimitSubject(subject_id)
     label = SubjectLabel(END_USER, bounded_value(end_user), owner_id)

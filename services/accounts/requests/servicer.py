@@ -94,7 +94,8 @@ class RequestLogServicer(RequestLogServiceServicer):
         if logged is None:
             raise GatewayError(
                 errors_pb2.REASON_NOT_FOUND,
-                "no such entry of the request log; entries are deleted after `request_log.keep_s`",
+                "id: no such entry of the request log; entries are deleted after "
+                "`request_log.keep_s`",
                 param="id",
             )
         bodies = await self._bodies.get(entry_id) if logged.has_bodies else None

@@ -11,6 +11,7 @@ from typing import Literal
 MAX_NAME = 256  # characters of the name of a model, a memory or a step
 _QUOTED = 128  # characters of a name that a message repeats
 _CUT = "…"
+INT64_DIGITS = 18  # of numbers that 64 bits hold, such as sizes of files
 # Maximum number of characters of a text that is normalised; longer texts stay unchanged.
 _MAX_NORMALIZED = 1 << 20
 # The class contains all combining characters; so many in a row are not a letter with accents.

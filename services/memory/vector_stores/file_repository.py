@@ -45,6 +45,7 @@ from services.memory.vector_stores.tables import (
     vector_stores,
 )
 
+_STORE_ID: Final = "vector_store_id"
 _FILES_LIMIT: Final = "vector_stores.max_files"
 
 
@@ -111,9 +112,9 @@ class VectorStoreFileRepository:
 
         async def transact(connection: AsyncConnection) -> None:
             await lock_owner(connection, owner.user_id)
-            store = await lock_store(connection, owner.user_id, store_id)
+            store = await lock_store(connection, owner.user_id, store_id, _STORE_ID)
             if has_expired(store, now_ms):
-                raise expired("vector_store_id")
+                raise expired(_STORE_ID)
             in_store = vector_store_files.c.store_id == store_id
             file_ids = [one.new.file_id for one in added]
             replaced = and_(in_store, vector_store_files.c.file_id.in_(file_ids))
@@ -183,6 +184,7 @@ class VectorStoreFileRepository:
         statement = changed.values(attributes=attributes)
         result = await write(self._engine, lambda connection: connection.execute(statement))
         if not result.rowcount:
+            await self._check_store(user_id, store_id)
             raise file_not_found()
 
     async def remove(self, user_id: str, store_id: str, file_id: str) -> None:
@@ -191,12 +193,10 @@ class VectorStoreFileRepository:
         Raises:
             GatewayError: not_found.
         """
-
-        async def transact(connection: AsyncConnection) -> None:
-            if not await self._remove(connection, _is_file(user_id, store_id, file_id)):
-                raise file_not_found()
-
-        await write(self._engine, transact)
+        is_file = _is_file(user_id, store_id, file_id)
+        if not await write(self._engine, lambda connection: self._remove(connection, is_file)):
+            await self._check_store(user_id, store_id)
+            raise file_not_found()
 
     async def texts(
         self, user_id: str, store_id: str, file_id: str, first: int, most: int
@@ -252,7 +252,7 @@ class VectorStoreFileRepository:
         )
 
         async def transact(connection: AsyncConnection) -> None:
-            await lock_store(connection, user_id, store_id)
+            await lock_store(connection, user_id, store_id, _STORE_ID)
             await drop_texts(connection, self._queue, waiting)
             cancelled = {
                 "state": VECTOR_STORE_FILE_STATE_CANCELLED,
@@ -335,7 +335,7 @@ class VectorStoreFileRepository:
         )
         async with reading_once(self._engine) as connection:
             if await connection.scalar(query) is None:
-                raise store_not_found()
+                raise store_not_found(_STORE_ID)
 
 
 def _is_file(user_id: str, store_id: str, file_id: str) -> ColumnElement[bool]:

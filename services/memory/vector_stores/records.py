@@ -138,19 +138,23 @@ def check_chunking(chunking: ChunkingStrategy, path: str) -> None:
         raise invalid(name, f"{name}: must be at most half of the maximum size of a chunk")
 
 
-def store_not_found(param: str = "") -> GatewayError:
+def store_not_found(param: str) -> GatewayError:
     """Return the error for a vector store that the user does not have."""
-    return GatewayError(errors_pb2.REASON_NOT_FOUND, "vector store not found", param=param)
+    return _not_found(param, "no such vector store")
 
 
 def file_not_found() -> GatewayError:
     """Return the error for a file that is not in a vector store."""
-    return GatewayError(errors_pb2.REASON_NOT_FOUND, "the vector store has no such file")
+    return _not_found("file_id", "the vector store has no such file")
 
 
 def batch_not_found() -> GatewayError:
     """Return the error for a batch of files that does not exist."""
-    return GatewayError(errors_pb2.REASON_NOT_FOUND, "the vector store has no such batch of files")
+    return _not_found("batch_id", "the vector store has no such batch of files")
+
+
+def _not_found(param: str, problem: str) -> GatewayError:
+    return GatewayError(errors_pb2.REASON_NOT_FOUND, f"{param}: {problem}", param=param)
 
 
 def expired(param: str) -> GatewayError:

@@ -16,6 +16,7 @@ from services.memory.vector_stores.records import expired
 from services.memory.vector_stores.store_repository import StoreRepository
 
 DEFAULT_RESULTS: Final = 10
+_STORE_IDS: Final = "vector_store_ids"
 
 # Returns the vector of a question of a user; None if no model returns one in time.
 EmbedQuestion = Callable[[str, str], Awaitable[QuestionVector | None]]
@@ -50,9 +51,10 @@ class VectorStoreSearch:
             GatewayError: not_found; invalid, a filter, or a vector store that has expired.
         """
         is_searched = parse_filter(request.filters) if request.filters else None
-        stores = await self._stores.find(user_id, list(dict.fromkeys(request.vector_store_ids)))
+        store_ids = list(dict.fromkeys(request.vector_store_ids))
+        stores = await self._stores.find(user_id, store_ids, _STORE_IDS)
         if any(store.has_expired for store in stores):
-            raise expired("vector_store_ids")
+            raise expired(_STORE_IDS)
         await self._stores.touch(user_id, stores)
         searched = await self._files.searched([store.id for store in stores])
         files = await asyncio.to_thread(_selected, searched, is_searched)

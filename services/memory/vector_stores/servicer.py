@@ -219,7 +219,7 @@ class VectorStoreServicer(vector_stores_pb2_grpc.VectorStoreServiceServicer):
         return pb.CancelVectorStoreFileBatchResponse(batch=await self._batch(request))
 
     async def _one(self, store_id: str) -> pb.VectorStore:
-        [store] = await self._stores.find(caller.get().user_id, [store_id])
+        [store] = await self._stores.find(caller.get().user_id, [store_id], "vector_store_id")
         return store
 
     async def _file(
@@ -258,7 +258,9 @@ class VectorStoreServicer(vector_stores_pb2_grpc.VectorStoreServiceServicer):
                 try:
                     file = await self._texts.describe(new.file_id, metadata)
                 except GatewayError as error:
-                    error.param = f"files[{index}].file_id"
+                    param = f"files[{index}].file_id"
+                    error.message = error.message.replace("file_id", param, 1)
+                    error.param = param
                     raise
             return AddedFile(new, file.filename)
 

@@ -110,18 +110,20 @@ class StoreRepository:
         await write(self._engine, transact)
         return store_id
 
-    async def find(self, user_id: str, store_ids: Sequence[str]) -> list[VectorStore]:
+    async def find(
+        self, user_id: str, store_ids: Sequence[str], param: str = "ids"
+    ) -> list[VectorStore]:
         """Return vector stores, in the order of their ids.
 
         Raises:
-            GatewayError: not_found, one of them does not exist.
+            GatewayError: not_found, one of them does not exist; about the field `param`.
         """
         query = select(vector_stores).where(_owned(user_id), vector_stores.c.id.in_(store_ids))
         async with reading_once(self._engine) as connection:
             rows = (await connection.execute(query)).all()
         by_id = {store.id: store for store in await self._with_totals(rows)}
         if not by_id.keys() >= set(store_ids):
-            raise store_not_found()
+            raise store_not_found(param)
         return [by_id[store_id] for store_id in store_ids]
 
     async def page(self, user_id: str, page: PageRequest) -> tuple[list[VectorStore], bool]:
@@ -154,7 +156,7 @@ class StoreRepository:
             values["expires_after_days"] = request.expires_after_days or None
 
         async def transact(connection: AsyncConnection) -> None:
-            row = await lock_store(connection, user_id, request.id)
+            row = await lock_store(connection, user_id, request.id, "id")
             days = values.get("expires_after_days", row.expires_after_days)
             if not has_expired(row, now_ms):
                 values["expires_at_ms"] = expiry_ms(days, now_ms)
@@ -200,7 +202,7 @@ class StoreRepository:
         """
 
         async def transact(connection: AsyncConnection) -> None:
-            await lock_store(connection, user_id, store_id)
+            await lock_store(connection, user_id, store_id, "id")
             await self._empty(connection, user_id, store_id)
             await connection.execute(
                 delete(vector_store_batches).where(vector_store_batches.c.store_id == store_id)
@@ -285,16 +287,18 @@ async def totals_by(
     return {value: totals_of(counted) for value, counted in states.items()}
 
 
-async def lock_store(connection: AsyncConnection, user_id: str, store_id: str) -> Row[Any]:
+async def lock_store(
+    connection: AsyncConnection, user_id: str, store_id: str, param: str
+) -> Row[Any]:
     """Lock a vector store until the transaction ends; return its row.
 
     Raises:
-        GatewayError: not_found.
+        GatewayError: not_found, about the field `param`.
     """
     query = select(vector_stores).where(_owned(user_id), vector_stores.c.id == store_id)
     row = (await connection.execute(query.with_for_update(key_share=True))).one_or_none()
     if row is None:
-        raise store_not_found()
+        raise store_not_found(param)
     return row
 
 

@@ -18,7 +18,7 @@ UNKNOWN = {
     "/v1/message": "/docs#messages",
     "/v1/files/file_1/contents": "/docs#files",
     "/article/v1/doc/nothing": "/docs#documents",
-    "/openai/v1/embeddings/": "/docs#embeddings",
+    "/other/v1/embeddings/": "/docs#embeddings",
     "/v1/filesystem": "/docs",
 }
 

@@ -1064,6 +1064,56 @@ class UploadPart(_message.Message):
 Global___UploadPart: _TypeAlias = UploadPart  # noqa: Y015
 
 @_typing.final
+class SetUploadSizeRequest(_message.Message):
+    """Requests that the size of an upload is set."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    SIZE_BYTES_FIELD_NUMBER: _builtins.int
+    id: _builtins.str
+    """Required."""
+    size_bytes: _builtins.int
+    """Required. Size of the file in bytes."""
+    def __init__(
+        self,
+        *,
+        id: _builtins.str = ...,
+        size_bytes: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["id", b"id", "size_bytes", b"size_bytes"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SetUploadSizeRequest: _TypeAlias = SetUploadSizeRequest  # noqa: Y015
+
+@_typing.final
+class SetUploadSizeResponse(_message.Message):
+    """The upload with its size."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    UPLOAD_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def upload(self) -> Global___Upload:
+        """Required."""
+
+    def __init__(
+        self,
+        *,
+        upload: Global___Upload | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["upload", b"upload"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["upload", b"upload"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SetUploadSizeResponse: _TypeAlias = SetUploadSizeResponse  # noqa: Y015
+
+@_typing.final
 class CompleteUploadRequest(_message.Message):
     """Requests the completion of an upload."""
 

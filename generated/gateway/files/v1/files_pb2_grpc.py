@@ -94,6 +94,11 @@ class FileStoreServiceStub:
                 request_serializer=gateway_dot_files_dot_v1_dot_files__pb2.AddUploadPartRequest.SerializeToString,
                 response_deserializer=gateway_dot_files_dot_v1_dot_files__pb2.AddUploadPartResponse.FromString,
                 _registered_method=True)
+        self.SetUploadSize = channel.unary_unary(
+                '/gateway.files.v1.FileStoreService/SetUploadSize',
+                request_serializer=gateway_dot_files_dot_v1_dot_files__pb2.SetUploadSizeRequest.SerializeToString,
+                response_deserializer=gateway_dot_files_dot_v1_dot_files__pb2.SetUploadSizeResponse.FromString,
+                _registered_method=True)
         self.CompleteUpload = channel.unary_unary(
                 '/gateway.files.v1.FileStoreService/CompleteUpload',
                 request_serializer=gateway_dot_files_dot_v1_dot_files__pb2.CompleteUploadRequest.SerializeToString,
@@ -250,6 +255,18 @@ class FileStoreServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def SetUploadSize(self, request, context):
+        """Sets the size of an upload that was begun without one; repeating it has no effect.
+
+        Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): the upload has another size, more
+        bytes, or has ended. NOT_FOUND (REASON_NOT_FOUND): as for GetUpload. RESOURCE_EXHAUSTED
+        (REASON_TOO_LARGE): the file is larger than allowed. UNAVAILABLE
+        (REASON_STORAGE_UNAVAILABLE).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def CompleteUpload(self, request, context):
         """Makes a file of the parts of an upload. Calls for the same parts, also at the same time,
         return the same file; parts that it does not name are deleted.
@@ -341,6 +358,11 @@ def add_FileStoreServiceServicer_to_server(servicer, server):
                     servicer.AddUploadPart,
                     request_deserializer=gateway_dot_files_dot_v1_dot_files__pb2.AddUploadPartRequest.FromString,
                     response_serializer=gateway_dot_files_dot_v1_dot_files__pb2.AddUploadPartResponse.SerializeToString,
+            ),
+            'SetUploadSize': grpc.unary_unary_rpc_method_handler(
+                    servicer.SetUploadSize,
+                    request_deserializer=gateway_dot_files_dot_v1_dot_files__pb2.SetUploadSizeRequest.FromString,
+                    response_serializer=gateway_dot_files_dot_v1_dot_files__pb2.SetUploadSizeResponse.SerializeToString,
             ),
             'CompleteUpload': grpc.unary_unary_rpc_method_handler(
                     servicer.CompleteUpload,
@@ -660,6 +682,33 @@ class FileStoreService:
             '/gateway.files.v1.FileStoreService/AddUploadPart',
             gateway_dot_files_dot_v1_dot_files__pb2.AddUploadPartRequest.SerializeToString,
             gateway_dot_files_dot_v1_dot_files__pb2.AddUploadPartResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SetUploadSize(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/gateway.files.v1.FileStoreService/SetUploadSize',
+            gateway_dot_files_dot_v1_dot_files__pb2.SetUploadSizeRequest.SerializeToString,
+            gateway_dot_files_dot_v1_dot_files__pb2.SetUploadSizeResponse.FromString,
             options,
             channel_credentials,
             insecure,

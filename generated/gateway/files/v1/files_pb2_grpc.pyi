@@ -125,6 +125,14 @@ class FileStoreServiceStub:
     RESOURCE_EXHAUSTED (REASON_TOO_LARGE): the part is larger than a file may be.
     PERMISSION_DENIED, UNAVAILABLE, DEADLINE_EXCEEDED: as for CreateFile.
     """
+    SetUploadSize: _grpc.UnaryUnaryMultiCallable[_files_pb2.SetUploadSizeRequest, _files_pb2.SetUploadSizeResponse]
+    """Sets the size of an upload that was begun without one; repeating it has no effect.
+
+    Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): the upload has another size, more
+    bytes, or has ended. NOT_FOUND (REASON_NOT_FOUND): as for GetUpload. RESOURCE_EXHAUSTED
+    (REASON_TOO_LARGE): the file is larger than allowed. UNAVAILABLE
+    (REASON_STORAGE_UNAVAILABLE).
+    """
     CompleteUpload: _grpc.UnaryUnaryMultiCallable[_files_pb2.CompleteUploadRequest, _files_pb2.CompleteUploadResponse]
     """Makes a file of the parts of an upload. Calls for the same parts, also at the same time,
     return the same file; parts that it does not name are deleted.
@@ -244,6 +252,14 @@ class FileStoreServiceAsyncStub(FileStoreServiceStub):
     as for GetUpload. ABORTED (REASON_CONFLICT): `offset` is not the number of bytes received.
     RESOURCE_EXHAUSTED (REASON_TOO_LARGE): the part is larger than a file may be.
     PERMISSION_DENIED, UNAVAILABLE, DEADLINE_EXCEEDED: as for CreateFile.
+    """
+    SetUploadSize: _aio.UnaryUnaryMultiCallable[_files_pb2.SetUploadSizeRequest, _files_pb2.SetUploadSizeResponse]  # type: ignore[assignment]
+    """Sets the size of an upload that was begun without one; repeating it has no effect.
+
+    Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): the upload has another size, more
+    bytes, or has ended. NOT_FOUND (REASON_NOT_FOUND): as for GetUpload. RESOURCE_EXHAUSTED
+    (REASON_TOO_LARGE): the file is larger than allowed. UNAVAILABLE
+    (REASON_STORAGE_UNAVAILABLE).
     """
     CompleteUpload: _aio.UnaryUnaryMultiCallable[_files_pb2.CompleteUploadRequest, _files_pb2.CompleteUploadResponse]  # type: ignore[assignment]
     """Makes a file of the parts of an upload. Calls for the same parts, also at the same time,
@@ -427,6 +443,20 @@ class FileStoreServiceServicer(metaclass=_abc_1.ABCMeta):
         as for GetUpload. ABORTED (REASON_CONFLICT): `offset` is not the number of bytes received.
         RESOURCE_EXHAUSTED (REASON_TOO_LARGE): the part is larger than a file may be.
         PERMISSION_DENIED, UNAVAILABLE, DEADLINE_EXCEEDED: as for CreateFile.
+        """
+
+    @_abc_1.abstractmethod
+    def SetUploadSize(
+        self,
+        request: _files_pb2.SetUploadSizeRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_files_pb2.SetUploadSizeResponse, _abc.Awaitable[_files_pb2.SetUploadSizeResponse]]:
+        """Sets the size of an upload that was begun without one; repeating it has no effect.
+
+        Statuses: OK. INVALID_ARGUMENT (REASON_INVALID_REQUEST): the upload has another size, more
+        bytes, or has ended. NOT_FOUND (REASON_NOT_FOUND): as for GetUpload. RESOURCE_EXHAUSTED
+        (REASON_TOO_LARGE): the file is larger than allowed. UNAVAILABLE
+        (REASON_STORAGE_UNAVAILABLE).
         """
 
     @_abc_1.abstractmethod

@@ -1,21 +1,30 @@
 """Paths and credentials of OpenAI's API, of Azure's older one, and of Cohere. Pure.
 
 Sources: https://learn.microsoft.com/azure/ai-foundry/openai/reference,
-https://docs.cohere.com/docs/compatibility-api
+https://docs.cohere.com/docs/compatibility-api, https://docs.cohere.com/v1/reference/rerank
 """
 
+import re
 from collections.abc import Callable
 from typing import Final
 from urllib.parse import quote
 
-# The end of the address of Cohere's API in OpenAI's format, which does not rerank, and the path
+from msgspec import Raw
+from msgspec.json import Decoder
+
+# The end of the address of Cohere's API in OpenAI's format, which does not rerank, and the paths
 # from there to Cohere's own, which does.
 _COHERE: Final = "/compatibility/v1"
 _RERANK: Final = "/rerank"
 _COHERE_RERANK: Final = "/../../v2/rerank"
+_COHERE_OLDER_RERANK: Final = "/../../v1/rerank"
+# Fields of Cohere's first version alone, which also takes objects as documents.
+_OLDER_FIELDS: Final = frozenset({"rank_fields", "return_documents", "max_chunks_per_doc"})
+_OBJECT_FIRST: Final = re.compile(rb"\s*\[\s*\{")
+_FIELDS: Final = Decoder(dict[str, Raw])
 
-# Returns the path of an endpoint for a model.
-PathOf = Callable[[str, str], str]
+# Returns the path of an endpoint for a model and a JSON body.
+PathOf = Callable[[str, str, bytes], str]
 
 
 def headers(key: str, api_version: str = "") -> dict[str, str]:
@@ -38,11 +47,19 @@ def path_of(base_url: str, api_version: str) -> PathOf | None:
         api_version: an older version of Azure's API, or "".
     """
     if base_url.rstrip("/").endswith(_COHERE):
-        return lambda path, _: _COHERE_RERANK if path == _RERANK else path
+        return _path_of_cohere
     if not api_version:
         return None
 
-    def of_deployment(path: str, model: str) -> str:
+    def of_deployment(path: str, model: str, body: bytes) -> str:
         return f"/deployments/{quote(model, safe='')}{path}?api-version={api_version}"
 
     return of_deployment
+
+
+def _path_of_cohere(path: str, model: str, body: bytes) -> str:
+    if path != _RERANK:
+        return path
+    fields = _FIELDS.decode(body)
+    is_older = fields.keys() & _OLDER_FIELDS or _OBJECT_FIRST.match(fields.get("documents", b""))
+    return _COHERE_OLDER_RERANK if is_older else _COHERE_RERANK

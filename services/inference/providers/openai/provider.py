@@ -53,7 +53,7 @@ class OpenAIProvider:
         pass_stateful: whether callers may refer to objects stored at the provider.
         newest: whether it supports OpenAI's newest message formats.
         fetches_urls: whether it fetches images by URL.
-        path_of: returns the path of an endpoint for a model, if it depends on the model.
+        path_of: returns the path of an endpoint, if it depends on the model or the body.
         new_id: generates ids that the server omits.
     """
 
@@ -94,7 +94,7 @@ class OpenAIProvider:
         """Return a whole answer; see `Provider.whole`."""
         # The body has no name here: it may be large, and an answer may take minutes.
         answer = await self._upstream.post_unbounded(
-            self._path_of(_PATH, call.target.upstream),
+            self._path_of(_PATH, call.target.upstream, b""),
             build_request(call, self._server)
             if call.lazy is not None and call.lazy.is_small
             else await offload(build_request, call, self._server),
@@ -123,7 +123,7 @@ class OpenAIProvider:
     def stream(self, call: Call) -> Batches:
         """Stream an answer; see `Provider.stream`."""
         return self._upstream.stream(
-            self._path_of(_PATH, call.target.upstream),
+            self._path_of(_PATH, call.target.upstream, b""),
             partial(build_request, call, self._server),
             reader=StreamReader(call, self._upstream, self._new_id),
             headers=call.request_headers(self.dialect) if call.request.headers else (),
@@ -138,7 +138,7 @@ class OpenAIProvider:
         """Return a vector for each text; see `Provider.embed`."""
         body = await offload(build_embeddings, call, self._server)
         headers = call.request_headers(self.dialect)
-        path = self._path_of(_EMBEDDINGS, call.target.upstream)
+        path = self._path_of(_EMBEDDINGS, call.target.upstream, b"")
         answer = await self._upstream.post(path, body, headers=headers, call=call)
         if len(answer) > _LARGE_ANSWER:
             mark_large()
@@ -149,7 +149,9 @@ class OpenAIProvider:
         boundary = self._new_id("form-")
         body, content_type = await offload(forwarding.body_of, call, boundary, self._server)
         headers = call.request_headers(self.dialect)
-        path = self._path_of(forwarding.PATHS[call.sent.operation], call.target.upstream)
+        path = self._path_of(
+            forwarding.PATHS[call.sent.operation], call.target.upstream, call.sent.json
+        )
         posting = self._upstream.response(
             path, body, headers=headers, call=call, content_type=content_type
         )
@@ -164,7 +166,7 @@ class OpenAIProvider:
         boundary = self._new_id("form-")
         body = form(target.upstream, sound, language, boundary)
         answer = await self._upstream.post(
-            self._path_of(_TRANSCRIPTIONS, target.upstream),
+            self._path_of(_TRANSCRIPTIONS, target.upstream, b""),
             body,
             content_type=f"multipart/form-data; boundary={boundary}",
         )
@@ -174,5 +176,5 @@ class OpenAIProvider:
         """Do nothing: the connections belong to the client that the providers share."""
 
 
-def _usual_path(path: str, model: str) -> str:
+def _usual_path(path: str, model: str, body: bytes) -> str:
     return path
