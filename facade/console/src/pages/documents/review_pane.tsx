@@ -5,6 +5,7 @@ import { ConfirmButton } from "../../parts/confirm";
 import { Failure } from "../../parts/failure";
 import { when } from "../../parts/formats";
 import { useLoaded } from "../../parts/loading";
+import { reviewsWords as words } from "../../words/documents/reviews";
 import { useDocument } from "./context";
 import {
   type Comment,
@@ -40,7 +41,7 @@ export function ReviewPane() {
     setError(undefined);
     try {
       await opened.session.call(path, () => body);
-      if (path === "suggestion/accept") edits.made("the acceptance of a suggestion");
+      if (path === "suggestion/accept") edits.made("");
       await opened.refresh();
       return true;
     } catch (failure) {
@@ -55,18 +56,18 @@ export function ReviewPane() {
   const suggestions = reviews.data?.suggestions ?? [];
   return (
     <section aria-labelledby="reviews" class="review-pane">
-      <h2 id="reviews">Comments</h2>
+      <h2 id="reviews">{words.title}</h2>
       <NewComment run={run} />
       <Failure error={error ?? reviews.error} />
       {suggestions.map((one) => (
         <SuggestionCard key={one.id} suggestion={one} run={run} />
       ))}
-      {reviews.data?.hasMore && <p class="hint">There are more suggestions.</p>}
+      {reviews.data?.hasMore && <p class="hint">{words.moreSuggestions}</p>}
       {threads.map((thread) => (
         <ThreadCard key={thread.id} thread={thread} run={run} />
       ))}
       {reviews.data !== undefined && threads.length + suggestions.length === 0 && (
-        <p class="hint">There are no comments and no suggestions.</p>
+        <p class="hint">{words.none}</p>
       )}
       <label class="check">
         <input
@@ -74,7 +75,7 @@ export function ReviewPane() {
           checked={hasResolved}
           onChange={(event) => setResolved(event.currentTarget.checked)}
         />
-        Show resolved comments
+        {words.showResolved}
       </label>
     </section>
   );
@@ -103,11 +104,11 @@ function NewComment({ run }: { run: Run }) {
   const { blockId, quote } = useTarget();
   const [text, setText] = useState("");
   if (blockId === "") {
-    return <p class="hint">Select a block, or words in it, to comment on them.</p>;
+    return <p class="hint">{words.selectFirst}</p>;
   }
   return (
     <form
-      aria-label="New comment"
+      aria-label={words.form}
       onSubmit={async (event) => {
         event.preventDefault();
         const body = quote === "" ? { blockId, text } : { blockId, text, quote };
@@ -115,7 +116,7 @@ function NewComment({ run }: { run: Run }) {
       }}
     >
       <label>
-        {quote === "" ? "Comment on the selected block" : `Comment on “${shortened(quote)}”`}
+        {quote === "" ? words.onBlock : words.onQuote(shortened(quote))}
         <textarea
           rows={2}
           maxLength={5000}
@@ -124,7 +125,7 @@ function NewComment({ run }: { run: Run }) {
         />
       </label>
       <button type="submit" disabled={text.trim() === ""}>
-        Comment
+        {words.comment}
       </button>
     </form>
   );
@@ -138,9 +139,9 @@ function ThreadCard({ thread, run }: { thread: Thread; run: Run }) {
     holds(opened.entry(id).state.value?.block, thread.blockId),
   );
   return (
-    <article class="review" aria-label={`Comment of ${authorName(thread)}`}>
+    <article class="review" aria-label={words.commentOf(authorName(thread))}>
       {thread.quote !== undefined && <blockquote>{shortened(thread.quote)}</blockquote>}
-      {thread.orphaned && <p class="hint">What this is about is no longer in the document.</p>}
+      {thread.orphaned && <p class="hint">{words.orphaned}</p>}
       {[thread, ...thread.replies].map((comment) => (
         <CommentText key={comment.id} comment={comment} />
       ))}
@@ -153,7 +154,7 @@ function ThreadCard({ thread, run }: { thread: Thread; run: Run }) {
               opened.wanted.value = holder;
             }}
           >
-            Show
+            {words.show}
           </button>
         )}
         <button
@@ -161,13 +162,13 @@ function ThreadCard({ thread, run }: { thread: Thread; run: Run }) {
           class="quiet"
           onClick={() => void run("comment/resolve", { commentId, resolved: !thread.resolved })}
         >
-          {thread.resolved ? "Open again" : "Resolve"}
+          {thread.resolved ? words.openAgain : words.resolve}
         </button>
         {thread.own && (
           <ConfirmButton
-            label="Delete"
-            name="comment"
-            question="Delete this comment with its replies?"
+            label={words.remove}
+            name={words.commentToRemove}
+            question={words.removeQuestion}
             onConfirm={async () => {
               await run("comment/delete", { commentId });
             }}
@@ -176,21 +177,21 @@ function ThreadCard({ thread, run }: { thread: Thread; run: Run }) {
       </div>
       <form
         class="actions"
-        aria-label="Reply"
+        aria-label={words.reply}
         onSubmit={async (event) => {
           event.preventDefault();
           if (await run("comment/reply", { commentId, text: reply })) setReply("");
         }}
       >
         <input
-          aria-label="Text of the reply"
-          placeholder="Reply"
+          aria-label={words.replyText}
+          placeholder={words.reply}
           maxLength={5000}
           value={reply}
           onInput={(event) => setReply(event.currentTarget.value)}
         />
         <button type="submit" class="quiet" disabled={reply.trim() === ""}>
-          Reply
+          {words.reply}
         </button>
       </form>
     </article>
@@ -203,7 +204,7 @@ function CommentText({ comment }: { comment: Comment }) {
       <p class="hint">
         {authorName(comment)} · {when(comment.time / 1000)}
       </p>
-      <p class="said">{comment.text || "(erased)"}</p>
+      <p class="said">{comment.text || words.erased}</p>
     </>
   );
 }
@@ -211,7 +212,7 @@ function CommentText({ comment }: { comment: Comment }) {
 function SuggestionCard({ suggestion, run }: { suggestion: Suggestion; run: Run }) {
   const suggestionId = suggestion.id;
   return (
-    <article class="review suggestion" aria-label={`Suggestion of ${authorName(suggestion)}`}>
+    <article class="review suggestion" aria-label={words.suggestionOf(authorName(suggestion))}>
       <p class="hint">
         {authorName(suggestion)} · {when(suggestion.time / 1000)} ·{" "}
         <code>{suggestion.endpoint}</code>
@@ -223,12 +224,12 @@ function SuggestionCard({ suggestion, run }: { suggestion: Suggestion; run: Run 
         </div>
       ))}
       {suggestion.references.length > 0 && (
-        <p class="hint">References: {suggestion.references.join(", ")}</p>
+        <p class="hint">{words.references(suggestion.references)}</p>
       )}
-      {suggestion.style && <p class="hint">The style of the document</p>}
-      {suggestion.properties && <p class="hint">The properties of the document</p>}
+      {suggestion.style && <p class="hint">{words.style}</p>}
+      {suggestion.properties && <p class="hint">{words.properties}</p>}
       {suggestion.stale && (
-        <p class="hint">What it changes has been edited since: it cannot be accepted.</p>
+        <p class="hint">{words.stale}</p>
       )}
       <div class="actions">
         <button
@@ -236,14 +237,14 @@ function SuggestionCard({ suggestion, run }: { suggestion: Suggestion; run: Run 
           disabled={suggestion.stale}
           onClick={() => void run("suggestion/accept", { suggestionId })}
         >
-          Accept
+          {words.accept}
         </button>
         <button
           type="button"
           class="quiet"
           onClick={() => void run("suggestion/reject", { suggestionId })}
         >
-          {suggestion.own ? "Withdraw" : "Reject"}
+          {suggestion.own ? words.withdraw : words.reject}
         </button>
       </div>
     </article>

@@ -1,4 +1,5 @@
 // Comments and suggestions of a document.
+import { reviewsWords } from "../../words/documents/reviews";
 import type { Session } from "./session";
 
 interface Author {
@@ -65,5 +66,5 @@ export async function readReviews(
 
 /** Return the name of an author for people. */
 export function authorName({ own, author }: { own: boolean; author: Author }): string {
-  return own ? "You" : author.name || "A deleted user";
+  return own ? reviewsWords.you : author.name || reviewsWords.deletedUser;
 }

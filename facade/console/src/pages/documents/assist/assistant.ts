@@ -2,7 +2,7 @@
 import { type Signal, signal } from "@preact/signals";
 import type { EditorView } from "prosemirror-view";
 
-import { words } from "../../../words/documents";
+import { assistWords } from "../../../words/documents/assist";
 import { SUGGESTION_UNKNOWN, hasCode } from "../articles";
 import type { OpenDocument } from "../document";
 import type { Edits } from "../edits";
@@ -120,7 +120,7 @@ export class Assistant {
     if (target === undefined) return;
     const edits = () => citingEdits(this.document, this.#doc(), target, this.edits.nameOf, sources);
     try {
-      await this.edits.apply(edits, words.assist.citing);
+      await this.edits.apply(edits, assistWords.citing);
       this.shown.value = undefined;
       this.text.value?.focus();
     } catch (error) {
@@ -173,7 +173,7 @@ export class Assistant {
     const text = withoutFence(answer.text);
     this.#set({ phase: "storing", answer: { ...answer, text } });
     try {
-      if (text === "") throw new Error(words.assist.nothing);
+      if (text === "") throw new Error(assistWords.nothing);
       const isWritten = WRITING.includes(task);
       const edits = () =>
         suggestedEdits(this.document, this.#doc(), target, this.edits.nameOf, isWritten, text);
@@ -210,7 +210,7 @@ export class Assistant {
     const doc = this.text.value?.state.doc;
     const { target } = this.shown.value ?? {};
     const isThere = doc && target && nodesOf(doc, target, this.edits.nameOf) !== undefined;
-    if (!isThere) throw new Error(words.assist.gone);
+    if (!isThere) throw new Error(assistWords.gone);
     return doc;
   }
 
@@ -222,6 +222,6 @@ export class Assistant {
 async function firstModel(): Promise<string> {
   const { firstChoice, listModels } = await import("../../chat/models");
   const model = firstChoice(await listModels(new AbortController().signal));
-  if (model === undefined) throw new Error(words.assist.noModel);
+  if (model === undefined) throw new Error(assistWords.noModel);
   return model.id;
 }

@@ -4,7 +4,7 @@ import type { Node } from "prosemirror-model";
 import type { OpenDocument } from "../document";
 import { idOf, schema } from "../prose/schema";
 import { toChildren } from "../prose/blocks";
-import { words } from "../../../words/documents";
+import { assistWords } from "../../../words/documents/assist";
 import type { Reference } from "../types";
 import type { Source } from "./asking";
 import { type Target, isInPlace, nodesOf, passageAt } from "./target";
@@ -52,7 +52,7 @@ export function suggestedEdits(
     return [edited(ids[0]!, old, citedAs(old, text.replace(/^#+ /, "")))];
   }
   if (!nodes.every((node) => node.type === prose || node.type === list)) {
-    throw new Error(words.assist.textsOnly);
+    throw new Error(assistWords.textsOnly);
   }
   return [...deleted, written(place)];
 }
@@ -97,7 +97,7 @@ export function citingEdits(
 function cited(doc: Node, target: Target, nameOf: NameOf, ids: readonly string[]): EditBody {
   const block = nodesOf(doc, target, nameOf)!;
   const last = block.nodes.at(-1)!;
-  if (last.type !== prose && last.type !== list) throw new Error(words.assist.textsOnly);
+  if (last.type !== prose && last.type !== list) throw new Error(assistWords.textsOnly);
   const start = block.to - last.nodeSize;
   // Behind the passage, or all that is in the block.
   const at = (passageAt(doc, target, nameOf)?.to ?? endOf(last, start)) - start;

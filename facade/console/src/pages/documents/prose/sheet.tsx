@@ -5,6 +5,7 @@ import { EditorState, NodeSelection, Selection, TextSelection } from "prosemirro
 import { EditorView } from "prosemirror-view";
 import { useLayoutEffect, useRef } from "preact/hooks";
 
+import { blocksWords } from "../../../words/documents/blocks";
 import { type Shared, useDocument } from "../context";
 import { look } from "../look";
 import type { Css } from "../types";
@@ -38,11 +39,11 @@ export function Sheet() {
   return (
     <section
       class="sheet"
-      aria-label="Blocks"
+      aria-label={blocksWords.all}
       style={look(document.style.value.global as Css | undefined)}
     >
       {isEmpty && (
-        <p class="hint">The document is empty. Write, or type “/” to choose a type of block.</p>
+        <p class="hint">{blocksWords.emptyDocument}</p>
       )}
       <div ref={holder} />
       <SlashMenu />
@@ -84,7 +85,7 @@ function createView(shared: Shared, holder: HTMLElement): EditorView {
       class: "written",
       role: "textbox",
       "aria-multiline": "true",
-      "aria-label": "Text of the document",
+      "aria-label": blocksWords.text,
     },
     editable: () => sync.isReady,
     dispatchTransaction(transaction) {
