@@ -28,6 +28,7 @@ import { References } from "./references";
 import { ReviewPane } from "./review_pane";
 import { ShareButton } from "./share";
 import { Presence } from "./presence";
+import { Suggestions } from "./suggestions";
 import { ExportMenu, ImportButton, LostList } from "./transfers";
 import type { Article, Lost } from "./types";
 
@@ -48,15 +49,18 @@ export function Editor({ article, document }: { article: Article; document: Open
     const written = signal<EditorView | undefined>(undefined);
     const focused = signal<EditorView | undefined>(undefined);
     const sync = new Sync(document, edits);
-    const assistant = new Assistant(document, edits, written, () => article.name);
+    const suggestions = new Suggestions(edits);
+    const assistant = new Assistant(document, edits, suggestions, written, () => article.name);
     const lost = signal<readonly Lost[]>([]);
     const changes = signal(0);
-    return { document, edits, sync, assistant, citations, text: written, focused, lost, changes };
+    const shown = { citations, text: written, focused, lost, changes };
+    return { document, edits, sync, suggestions, assistant, ...shown };
   }, [document]);
   const [panes, setPanes] = useState<ReadonlySet<PaneName>>(
     () => new Set(matchMedia(WIDE).matches ? ["markdown"] : []),
   );
   useEffect(() => () => shared.assistant.leave(), [shared]);
+  useEffect(() => shared.suggestions.follow(), [shared]);
   return (
     <ShareDocument value={shared}>
       <h1>{current.name}</h1>

@@ -210,7 +210,8 @@ export class Edits {
     });
   }
 
-  async reject(suggestionId: string): Promise<void> {
+  /** Delete a suggestion. */
+  async rejectSuggestion(suggestionId: string): Promise<void> {
     await this.document.session.call("suggestion/reject", () => ({ suggestionId }));
   }
 

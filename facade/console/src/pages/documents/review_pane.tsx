@@ -1,4 +1,4 @@
-// Comments on the document, and suggested edits, which are accepted or rejected here.
+// Comments on the document, and its pending suggestions.
 import { useEffect, useState } from "preact/hooks";
 
 import { ConfirmButton } from "../../parts/confirm";
@@ -7,13 +7,8 @@ import { when } from "../../parts/formats";
 import { useLoaded } from "../../parts/loading";
 import { reviewsWords as words } from "../../words/documents/reviews";
 import { useDocument } from "./context";
-import {
-  type Comment,
-  type Suggestion,
-  type Thread,
-  authorName,
-  readReviews,
-} from "./reviews";
+import { type Comment, type Thread, authorName, readThreads } from "./reviews";
+import { SuggestionCard } from "./suggestion_card";
 import { holds } from "./types";
 
 const EVERY_MS = 5000;
@@ -21,14 +16,14 @@ const EVERY_MS = 5000;
 type Run = (path: string, body: object) => Promise<boolean>;
 
 export function ReviewPane() {
-  const { document: opened, edits } = useDocument();
+  const { document: opened, suggestions } = useDocument();
   const [hasResolved, setResolved] = useState(false);
   const [error, setError] = useState<unknown>();
-  const reviews = useLoaded(
-    (signal) => readReviews(opened.session, hasResolved, signal),
+  const comments = useLoaded(
+    (signal) => readThreads(opened.session, hasResolved, signal),
     [opened, hasResolved],
   );
-  const { reload } = reviews;
+  const { reload } = comments;
   useEffect(() => {
     const timer = setInterval(() => {
       if (!document.hidden) reload();
@@ -36,13 +31,11 @@ export function ReviewPane() {
     return () => clearInterval(timer);
   }, [reload]);
 
-  /** Send a call, show what it changed, and return whether it was answered. */
+  /** Send a call about a comment, and return whether it was answered. */
   async function run(path: string, body: object): Promise<boolean> {
     setError(undefined);
     try {
       await opened.session.call(path, () => body);
-      if (path === "suggestion/accept") edits.made("");
-      await opened.refresh();
       return true;
     } catch (failure) {
       setError(failure);
@@ -52,21 +45,21 @@ export function ReviewPane() {
     }
   }
 
-  const threads = reviews.data?.threads ?? [];
-  const suggestions = reviews.data?.suggestions ?? [];
+  const threads = comments.data ?? [];
+  const pending = suggestions.pending.value;
   return (
     <section aria-labelledby="reviews" class="review-pane">
       <h2 id="reviews">{words.title}</h2>
       <NewComment run={run} />
-      <Failure error={error ?? reviews.error} />
-      {suggestions.map((one) => (
-        <SuggestionCard key={one.id} suggestion={one} run={run} />
+      <Failure error={error ?? comments.error ?? suggestions.problem.value} />
+      {pending.map((one) => (
+        <SuggestionCard key={one.id} suggestion={one} />
       ))}
-      {reviews.data?.hasMore && <p class="hint">{words.moreSuggestions}</p>}
+      {suggestions.hasMore.value && <p class="hint">{words.moreSuggestions}</p>}
       {threads.map((thread) => (
         <ThreadCard key={thread.id} thread={thread} run={run} />
       ))}
-      {reviews.data !== undefined && threads.length + suggestions.length === 0 && (
+      {comments.data !== undefined && threads.length + pending.length === 0 && (
         <p class="hint">{words.none}</p>
       )}
       <label class="check">
@@ -206,48 +199,6 @@ function CommentText({ comment }: { comment: Comment }) {
       </p>
       <p class="said">{comment.text || words.erased}</p>
     </>
-  );
-}
-
-function SuggestionCard({ suggestion, run }: { suggestion: Suggestion; run: Run }) {
-  const suggestionId = suggestion.id;
-  return (
-    <article class="review suggestion" aria-label={words.suggestionOf(authorName(suggestion))}>
-      <p class="hint">
-        {authorName(suggestion)} · {when(suggestion.time / 1000)} ·{" "}
-        <code>{suggestion.endpoint}</code>
-      </p>
-      {suggestion.blocks.map((block) => (
-        <div key={block.blockId}>
-          {block.before !== undefined && <del>{block.before}</del>}
-          {block.after !== undefined && <ins>{block.after}</ins>}
-        </div>
-      ))}
-      {suggestion.references.length > 0 && (
-        <p class="hint">{words.references(suggestion.references)}</p>
-      )}
-      {suggestion.style && <p class="hint">{words.style}</p>}
-      {suggestion.properties && <p class="hint">{words.properties}</p>}
-      {suggestion.stale && (
-        <p class="hint">{words.stale}</p>
-      )}
-      <div class="actions">
-        <button
-          type="button"
-          disabled={suggestion.stale}
-          onClick={() => void run("suggestion/accept", { suggestionId })}
-        >
-          {words.accept}
-        </button>
-        <button
-          type="button"
-          class="quiet"
-          onClick={() => void run("suggestion/reject", { suggestionId })}
-        >
-          {suggestion.own ? words.withdraw : words.reject}
-        </button>
-      </div>
-    </article>
   );
 }
 

@@ -23,6 +23,7 @@ export const reviewsWords = {
   reply: "Reply",
   replyText: "Text of the reply",
   suggestionOf: (author: string) => `Suggestion of ${author}`,
+  inText: (author: string) => `Suggested by ${author}`,
   references: (ids: readonly string[]) => `References: ${ids.join(", ")}`,
   style: "The style of the document",
   properties: "The properties of the document",

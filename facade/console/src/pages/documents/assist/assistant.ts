@@ -3,9 +3,9 @@ import { type Signal, signal } from "@preact/signals";
 import type { EditorView } from "prosemirror-view";
 
 import { assistWords } from "../../../words/documents/assist";
-import { SUGGESTION_UNKNOWN, hasCode } from "../articles";
 import type { OpenDocument } from "../document";
 import type { Edits } from "../edits";
+import type { Suggestions } from "../suggestions";
 import { type Answer, type Source, ask } from "./asking";
 import { citingEdits, suggestedEdits, textOf } from "./proposals";
 import { type Target, nodesOf, targetOf } from "./target";
@@ -42,6 +42,7 @@ export class Assistant {
   constructor(
     readonly document: OpenDocument,
     readonly edits: Edits,
+    readonly suggestions: Suggestions,
     readonly text: Signal<EditorView | undefined>,
     readonly title: () => string,
   ) {}
@@ -102,13 +103,10 @@ export class Assistant {
     const { suggestionId } = this.shown.value ?? {};
     if (!suggestionId) return;
     try {
-      await this.edits.acceptSuggestion(suggestionId);
+      await this.suggestions.accept(suggestionId);
     } catch (error) {
-      // One that was decided on elsewhere, among the comments, is done with.
-      if (!hasCode(error, SUGGESTION_UNKNOWN)) {
-        this.#set({ error });
-        return;
-      }
+      this.#set({ error });
+      return;
     }
     this.shown.value = undefined;
     this.text.value?.focus();
@@ -180,7 +178,7 @@ export class Assistant {
       const suggestionId = await this.edits.suggest(edits);
       if (this.shown.value?.phase === "storing") this.#set({ phase: "ready", suggestionId });
       // The panel was closed meanwhile.
-      else await this.edits.reject(suggestionId);
+      else await this.suggestions.reject(suggestionId);
     } catch (error) {
       this.#set({ phase: "failed", error });
     }
@@ -190,8 +188,8 @@ export class Assistant {
     const { suggestionId } = this.shown.value ?? {};
     if (!suggestionId) return;
     this.#set({ suggestionId: "" });
-    // One that somebody else decided on is none any more.
-    await this.edits.reject(suggestionId).catch(() => undefined);
+    // What cannot be rejected now is shown in the text.
+    await this.suggestions.reject(suggestionId).catch(() => undefined);
   }
 
   /** Return the Markdown in front of a target and behind it. */

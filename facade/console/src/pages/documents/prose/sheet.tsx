@@ -18,6 +18,7 @@ import { find } from "./positions";
 import { idOf, schema } from "./schema";
 import { shortcuts } from "./shortcuts";
 import { SlashMenu, slashMenu } from "./slash_menu";
+import { suggestedPlaces } from "./suggested";
 import { FROM_SERVER, emptyText } from "./sync";
 
 export function Sheet() {
@@ -77,6 +78,7 @@ function createView(shared: Shared, holder: HTMLElement): EditorView {
         keymap(KEYS),
         ownIds,
         assistantPlace(shared),
+        suggestedPlaces(shared),
       ],
     }),
     nodeViews: { ...inline.nodeViews, ...blockViews(shared) },
