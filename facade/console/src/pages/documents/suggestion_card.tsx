@@ -32,7 +32,7 @@ export function SuggestionCard({ suggestion }: { suggestion: Suggestion }) {
         {place !== undefined && (
           <button
             type="button"
-            class="quiet"
+            class="quiet small"
             onClick={() => {
               document.wanted.value = place;
             }}
@@ -110,10 +110,10 @@ function Decision({
       {stale && <p class="hint">{text.stale}</p>}
       <Failure error={error} />
       <div class="actions">
-        <button type="button" disabled={stale} onClick={() => void run(() => suggestions.accept(id))}>
+        <button type="button" class="small" disabled={stale} onClick={() => void run(() => suggestions.accept(id))}>
           {text.accept}
         </button>
-        <button type="button" class="quiet" onClick={() => void run(() => suggestions.reject(id))}>
+        <button type="button" class="quiet small" onClick={() => void run(() => suggestions.reject(id))}>
           {own ? text.withdraw : text.reject}
         </button>
         {children}

@@ -46,6 +46,7 @@ export const assistWords = {
   citing: "the citation of sources",
   brokeOff: "The answer broke off: the connection to the gateway ended.",
   nothing: "The model wrote nothing. Try again, or choose another model.",
+  same: "The model left the text as it is. Try again, or say what to change.",
   gone: "The text that the model was asked about is no longer in the document.",
   textsOnly: "Only texts and lists can be changed by a model: select no table or figure.",
   noModel: "No model is available: an administrator adds one under Providers.",

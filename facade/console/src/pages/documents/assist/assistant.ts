@@ -7,6 +7,7 @@ import type { OpenDocument } from "../document";
 import type { Edits } from "../edits";
 import type { Suggestions } from "../suggestions";
 import { type Answer, type Source, ask } from "./asking";
+import { partsOf } from "./parts";
 import { citingEdits, suggestedEdits, textOf } from "./proposals";
 import { type Target, nodesOf, targetOf } from "./target";
 import { INSTRUCTED, type TaskName, WRITING, promptFor, withoutFence } from "./tasks";
@@ -173,8 +174,10 @@ export class Assistant {
     try {
       if (text === "") throw new Error(assistWords.nothing);
       const isWritten = WRITING.includes(task);
+      const parts = isWritten ? undefined : await partsOf(text);
+      const { nameOf } = this.edits;
       const edits = () =>
-        suggestedEdits(this.document, this.#doc(), target, this.edits.nameOf, isWritten, text);
+        suggestedEdits(this.document, this.#doc(), target, nameOf, isWritten, text, parts);
       const suggestionId = await this.edits.suggest(edits);
       if (this.shown.value?.phase === "storing") this.#set({ phase: "ready", suggestionId });
       // The panel was closed meanwhile.
