@@ -90,6 +90,7 @@ export function Content({ state }: { state: BlockState }) {
         <div
           id={identifier(block)}
           class={`${dress.class}${style["serial"] ? " serial" : ""}`}
+          data-name={blocksWords.names["image"]}
         >
           <Figure state={state} />
           <Caption block={block} />
