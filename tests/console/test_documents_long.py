@@ -35,9 +35,12 @@ WATCH = """() => {
     });
 }"""
 
-# Classes of the elements of blocks that are drawn in layers, but those of formulas that are set.
-POSITIONED = """() => [...document.querySelectorAll(".block, .block *:not(.katex *)")]
-    .filter((element) => getComputedStyle(element).position !== "static")
+# Classes of the elements of blocks that have layers, but of the selected block and of formulas.
+LAYERED = """() => [...document.querySelectorAll(".block:not(.selected), .block *:not(.katex *)")]
+    .filter((element) => {
+        const { position, contain } = getComputedStyle(element);
+        return position !== "static" || contain !== "none";
+    })
     .map((element) => element.className)"""
 
 
@@ -135,4 +138,4 @@ async def test_no_block_of_it_has_a_layer(browser, gateway, long):
     async with opened(browser, gateway, long.path) as page:
         await expect(page.locator("[data-block]")).to_have_count(_BLOCKS, timeout=LONGEST_MS)
         # The browser looks through all layers whenever the page moves.
-        assert await page.evaluate(POSITIONED) == []
+        assert await page.evaluate(LAYERED) == []
