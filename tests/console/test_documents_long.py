@@ -36,7 +36,7 @@ WATCH = """() => {
 }"""
 
 # Classes of the elements of blocks that have layers, but of the selected block and of formulas.
-LAYERED = """() => [...document.querySelectorAll(".block:not(.selected), .block *:not(.katex *)")]
+LAYERED = """() => [...document.querySelectorAll(".block:not(.selected), .block *:not(.formula *)")]
     .filter((element) => {
         const { position, contain } = getComputedStyle(element);
         return position !== "static" || contain !== "none";
@@ -137,5 +137,6 @@ async def test_its_formulas_are_set_as_they_come_near(browser, gateway, long):
 async def test_no_block_of_it_has_a_layer(browser, gateway, long):
     async with opened(browser, gateway, long.path) as page:
         await expect(page.locator("[data-block]")).to_have_count(_BLOCKS, timeout=LONGEST_MS)
+        await expect(page.locator(".katex").first).to_be_visible(timeout=LONGEST_MS)
         # The browser looks through all layers whenever the page moves.
         assert await page.evaluate(LAYERED) == []

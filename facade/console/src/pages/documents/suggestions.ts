@@ -1,7 +1,7 @@
 // Suggested edits of a document: pending ones, and the decisions about them.
 import { signal } from "@preact/signals";
 
-import { SUGGESTION_UNKNOWN, hasCode } from "./articles";
+import { SUGGESTION_UNKNOWN, hasCode, isFinal } from "./articles";
 import type { Edits } from "./edits";
 import type { Author } from "./reviews";
 
@@ -52,7 +52,7 @@ export class Suggestions {
   follow(): () => void {
     void this.read();
     const timer = setInterval(() => {
-      if (!document.hidden) void this.read();
+      if (!document.hidden && !isFinal(this.problem.peek())) void this.read();
     }, EVERY_MS);
     return () => clearInterval(timer);
   }
