@@ -13,8 +13,8 @@ const SHOWN = /^(aria-(label|description|roledescription|valuetext)|alt|title|pl
 const VERBATIM = new Set(["code", "kbd"]);
 const OPERATORS = new Set(["&&", "||", "??", "+"]);
 const LETTERS = /\p{L}{2}/u;
-// The files of texts, the examples of the gallery, and the pages whose texts are still in components.
-const EXCEPTED = ["words/", "gallery/", "pages/documents/"];
+// The files of texts, and the examples of the gallery.
+const EXCEPTED = ["words/", "gallery/"];
 const SENTENCE = /^\p{Lu}\p{Ll}+.* \p{Ll}+/u;
 
 /** Yield the texts that the value of an expression may have. */

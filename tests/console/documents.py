@@ -170,6 +170,16 @@ class Editor:
         session = await _call(gateway, "session/create", {"docId": document_id})
         return cls(gateway, document_id, session["sessionId"])
 
+    async def share(self, other: Gateway) -> "Editor":
+        """Share the document with another user; return that user's client with it open."""
+        user = (await _call(other, "group/list", {}))["user"]
+        group = (await _call(self._gateway, "group/create", {"name": "Lab"}))["group"]["group_id"]
+        await _call(self._gateway, "group/add", {"group": group, "user": user})
+        document = {"docId": self.document_id}
+        await _call(self._gateway, "doc/share", {**document, "group": group})
+        session = await _call(other, "session/create", document)
+        return Editor(other, self.document_id, session["sessionId"])
+
     @property
     def path(self) -> str:
         """The document's page in the console."""

@@ -18,6 +18,7 @@ class ScriptedUpstream:
     * `sections` writes a paragraph and the beginning of a code, and the rest once `may_end` is set.
     * `painter` makes an image.
     * `researcher` searches the web, and cites what `tests.e2e.searxng` finds.
+    * `rewriter` says the text that it is asked about with oceans in place of seas.
     * `broken` says "A beginning", and is gone.
     * `hostile` thinks, says and calls HTML with scripts.
     * any other says "Understood."
@@ -67,6 +68,10 @@ class ScriptedUpstream:
                     await _call(response, "web_search", json.dumps({"query": "tides"}))
                 case "researcher":
                     await _say(response, content="See [Typst](https://typst.app/docs/).")
+                case "rewriter":
+                    asked = body["messages"][-1]["content"]
+                    text = asked.partition("<text>\n")[2].partition("\n</text>")[0]
+                    await _say(response, content=text.replace("sea", "ocean"))
                 case "broken":
                     await _say(response, content="A beginning")
                     return response

@@ -179,6 +179,44 @@ async def test_models_answer_beside_one_another(browser, newcomer):
         assert set(models) == {"sandbox/echo", "openai/echo"}
 
 
+async def test_a_model_that_was_refused_is_asked_again(browser, newcomer):
+    async with opened(browser, newcomer) as page:
+        await choose(page, "sandbox/echo")
+        await page.get_by_role("button", name="Compare with another model").click()
+        await page.get_by_label("Model 2").fill("openai/echo")
+        await page.get_by_label("Model 2").press("Escape")
+
+        async def refuse(route):
+            if route.request.post_data_json["model"] != "openai/echo":
+                return await route.continue_()
+            # The budget is reserved for the other answer.
+            kind = {"type": "insufficient_quota", "code": "insufficient_quota"}
+            error = {"message": "The budget is spent.", "param": None, **kind}
+            await route.fulfill(status=429, json={"error": error})
+            await page.unroute(address)
+
+        address = re.compile(r"/v1/(responses|chat/completions)$")
+        await page.route(address, refuse)
+        await say(page, "Hello")
+        shown = page.get_by_role("region", name="Answers beside one another")
+        refused = shown.get_by_role("article", name="Answer of openai/echo")
+        await expect(refused.get_by_role("alert")).to_contain_text("The budget is spent.")
+        go_on = shown.get_by_role("button", name="Continue with this answer")
+        await expect(go_on).to_have_count(1)
+        again = shown.get_by_role("button", name="Try again")
+        await expect(again).to_have_count(1)
+        await page.reload()
+        await again.click()
+        await expect(refused).to_contain_text("tokens in")
+        await expect(again).to_have_count(0)
+        await expect(go_on).to_have_count(2)
+        await go_on.nth(1).click()
+        await say(page, "And now?")
+        await expect(answers(page)).to_have_count(2)
+        models = {chat["metadata"]["model"] for chat in await api(newcomer)}
+        assert models == {"sandbox/echo", "openai/echo"}
+
+
 async def test_calls_and_thoughts_are_stored(browser, newcomer):
     async with opened(browser, newcomer) as page:
         await choose(page, "sandbox/echo", "messages")

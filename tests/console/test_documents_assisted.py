@@ -22,7 +22,7 @@ def upstream():
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def gateway(upstream, tmp_path_factory):
     """Run a gateway whose models are scripted, and whose search engine finds one page."""
-    names = ("held", "brief", "researcher", "broken", "hostile")
+    names = ("held", "brief", "rewriter", "researcher", "broken", "hostile")
     models = [{"name": name, "provider": "openai", "upstream": name} for name in names]
     with searxng() as engine:
         search = {"web_search": {"backend": "searxng", "url": engine.url}}
@@ -133,3 +133,53 @@ async def test_passages_are_rewritten_and_sources_cited(browser, gateway, upstre
         [reference] = (await editor.call("doc/read"))["reference"]
         assert reference["title"] == "Typst Documentation"
         assert await suggested(editor) == []
+
+
+async def test_blocks_that_are_rewritten_keep_their_ids(browser, gateway, upstream):
+    upstream.may_end.set()
+    editor = await Editor.create(gateway)
+    items = [text("list-item", "a sea"), text("list-item", "a lake")]
+    ids = await editor.insert(
+        {**text("h1", "Of the sea"), "label": "sea"},
+        text("paragraph", "The ", {"text": "sea", "bold": True}, " rises."),
+        text("paragraph", "It falls."),
+        text("quote", "All seas do."),
+        {"type": "list", "children": items},
+        text("paragraph", "The end."),
+    )
+    await editor.call("comment/add", blockId=ids[1], text="Why?", quote="rises")
+    async with opened(browser, gateway, editor.path) as page:
+        panel = page.get_by_role("region", name="Help of a model")
+        accept = panel.get_by_role("button", name="Accept")
+        menu = page.get_by_label("Ask a model…")
+        await write(page)
+        await page.keyboard.press("Control+a")
+        await menu.select_option("Improve the wording")
+        await choose(page, "rewriter")
+        await panel.get_by_role("button", name="Try again").click()
+        await accept.click()
+        await expect(panel).to_have_count(0)
+        read = (await editor.call("doc/read"))["blocks"]
+        assert [one["id"] for one in read] == ids
+        assert [one["text"] for one in read] == [
+            "# Of the ocean {#sea}",
+            "The **ocean** rises.",
+            "It falls.",
+            "> All oceans do.",
+            "- a ocean\n- a lake",
+            "The end.",
+        ]
+        [thread] = (await editor.call("comment/list"))["comments"]
+        assert not thread["orphaned"]
+        # Where there is less than before, only what stays the same keeps its id.
+        await write(page, at=1)
+        await page.keyboard.press("Shift+ArrowDown")
+        await page.keyboard.press("Shift+End")
+        await menu.select_option("Shorten")
+        await choose(page, "brief")
+        await panel.get_by_role("button", name="Try again").click()
+        await accept.click()
+        await expect(panel).to_have_count(0)
+        read = (await editor.call("doc/read"))["blocks"]
+        assert [one["id"] for one in read][::4] == [ids[0], ids[5]]
+        assert "Understood." in [one["text"] for one in read]

@@ -1,11 +1,14 @@
 """A document of 600 blocks, in `make soak` of 2,000, in the console."""
 
+import asyncio
+import re
+
 import pytest
 import pytest_asyncio
 from playwright.async_api import expect
 
 from tests.console.conftest import opened
-from tests.console.documents import Editor, text
+from tests.console.documents import Editor, saved, text
 from tests.thoroughness import is_soak
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.thorough]
@@ -31,6 +34,14 @@ WATCH = """() => {
         subtree: true, childList: true, characterData: true, attributes: true,
     });
 }"""
+
+# Classes of the elements of blocks that have layers, but of the selected block and of formulas.
+LAYERED = """() => [...document.querySelectorAll(".block:not(.selected), .block *:not(.formula *)")]
+    .filter((element) => {
+        const { position, contain } = getComputedStyle(element);
+        return position !== "static" || contain !== "none";
+    })
+    .map((element) => element.className)"""
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
@@ -64,6 +75,30 @@ async def test_its_first_blocks_come_before_the_others_are_read(browser, gateway
         assert asked[0] == 100
 
 
+async def test_its_end_is_written_on_before_it_has_been_read(browser, gateway, long):
+    async with opened(browser, gateway, "/console/documents") as page:
+        may_read = asyncio.Event()
+
+        async def hold(route):
+            if len(route.request.post_data_json["blockIds"]) > 100:
+                await may_read.wait()
+            await route.continue_()
+
+        await page.route("**/article/v1/doc/read-blocks", hold)
+        await page.goto(long.path)
+        text = page.get_by_role("textbox", name="Text of the document")
+        await text.focus(timeout=LONGEST_MS)
+        last = page.locator("[data-block]").last
+        await expect(last).to_have_class(re.compile("unread"), timeout=LONGEST_MS)
+        await page.keyboard.press("Control+End")
+        may_read.set()
+        await expect(last).to_have_text(f"{_BLOCKS - 1}", timeout=LONGEST_MS)
+        await page.keyboard.type("!")
+        await expect(last).to_have_text(f"{_BLOCKS - 1}!")
+        await page.keyboard.press("Backspace")
+        await saved(page)
+
+
 async def test_its_last_block_is_edited_and_no_other_changes(browser, gateway, long):
     async with opened(browser, gateway, long.path) as page:
         blocks = page.locator("[data-block]")
@@ -91,5 +126,17 @@ async def test_its_formulas_are_set_as_they_come_near(browser, gateway, long):
         await expect(page.locator(".katex").first).to_be_visible(timeout=LONGEST_MS)
         assert await page.locator(".formula .katex").count() < 100
         formula = await page.get_by_role("group", name="Formula").last.element_handle()
+        before = await formula.bounding_box()
         await formula.scroll_into_view_if_needed()
         await formula.wait_for_selector(".katex", timeout=LONGEST_MS)
+        # What is below stays where it is.
+        after = await formula.bounding_box()
+        assert after["height"] == before["height"]
+
+
+async def test_no_block_of_it_has_a_layer(browser, gateway, long):
+    async with opened(browser, gateway, long.path) as page:
+        await expect(page.locator("[data-block]")).to_have_count(_BLOCKS, timeout=LONGEST_MS)
+        await expect(page.locator(".katex").first).to_be_visible(timeout=LONGEST_MS)
+        # The browser looks through all layers whenever the page moves.
+        assert await page.evaluate(LAYERED) == []

@@ -30,7 +30,7 @@ async def test_suggestions_are_decided_beside_the_text(browser, gateway, editor)
         await page.get_by_role("button", name="Comments").click()
         cards = page.get_by_role("article", name="Suggestion of You")
         await expect(cards).to_have_count(2)
-        await expect(cards.nth(0).locator("ins")).to_have_text("The sun pulls")
+        await expect(cards.nth(0).locator("ins")).to_have_text("sun")
         await cards.nth(0).get_by_role("button", name="Accept").click()
         await expect(page.get_by_label(MARKDOWN)).to_have_text("The sun pulls\n\nx")
         # What it would delete has changed.
@@ -39,6 +39,56 @@ async def test_suggestions_are_decided_beside_the_text(browser, gateway, editor)
         await cards.get_by_role("button", name="Withdraw").click()
         await expect(cards).to_have_count(0)
     assert await editor.texts() == ["The sun pulls", "x"]
+
+
+async def test_suggestions_of_others_are_decided_in_the_text(browser, newcomer, new_user):
+    editor = await Editor.create(newcomer)
+    other = await editor.share(await new_user())
+    marked = {"text": "bold", "bold": True}
+    first, _, third, fourth = await editor.insert(
+        text("paragraph", "The moon pulls the sea."),
+        text("paragraph", "Nothing happens here."),
+        text("paragraph", "It is needless."),
+        text("paragraph", "A ", marked, " word."),
+    )
+
+    async def suggest(endpoint, **body):
+        await other.call(endpoint, **body, suggest=True)
+
+    await suggest("block/text/edit", edits=[{"old": "moon", "new": "red sun"}])
+    await suggest("block/delete", blockId=third)
+    await suggest("block/insert", path=[2], blocks=[text("paragraph", "It falls again.")])
+    await suggest("block/text/edit", edits=[{"old": " word", "new": " letter"}])
+    async with opened(browser, newcomer, editor.path) as page:
+        cards = page.get_by_role("group", name="Suggested by user")
+        await expect(cards).to_have_count(4)
+        moon = page.locator(f'[data-block="{first}"]')
+        await expect(moon.locator("del")).to_have_text("moon")
+        await expect(moon.locator("ins")).to_have_text("red sun")
+        needless = page.locator(f'[data-block="{third}"] .content')
+        await expect(needless).to_have_css("text-decoration-line", "line-through")
+        await expect(page.locator("ins.suggested-block")).to_have_text("It falls again.")
+        # What is not plain text is compared as Markdown, below it.
+        await expect(cards.nth(3).locator("del")).to_have_text("word")
+        assert await serious_violations(page) == []
+        # What is written meanwhile is no part of it.
+        await write(page, at=1)
+        await page.keyboard.type(" Yet.")
+        await cards.first.get_by_role("button", name="Accept").click()
+        await expect(cards).to_have_count(3)
+        await expect(moon).to_have_text("The red sun pulls the sea.")
+        await expect(moon.locator("ins, del")).to_have_count(0)
+        await cards.nth(0).get_by_role("button", name="Accept").click()
+        await expect(cards).to_have_count(2)
+        await cards.nth(0).get_by_role("button", name="Reject").click()
+        await expect(cards).to_have_count(1)
+        await editor.call("block/text/replace", blockId=fourth, children="Another.")
+        await expect(cards).to_contain_text("cannot be accepted")
+        await expect(cards.locator("ins, del")).to_have_count(0)
+        await cards.get_by_role("button", name="Reject").click()
+        await expect(cards).to_have_count(0)
+    texts = ["The red sun pulls the sea.", "Nothing happens here. Yet.", "It falls again."]
+    assert await editor.texts() == [*texts, "It is needless.", "Another."]
 
 
 async def test_a_comment_is_written_answered_and_resolved(browser, gateway, editor):

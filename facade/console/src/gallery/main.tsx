@@ -148,7 +148,7 @@ function Gallery() {
               onVersion={nothing}
             />
           ))}
-          <ComparisonView comparison={COMPARISON} isBusy={false} onRepeat={nothing} />
+          <ComparisonView comparison={COMPARISON} isBusy={false} onRepeat={nothing} onAskAgain={nothing} />
         </div>
       </section>
       <section aria-label="Texts">

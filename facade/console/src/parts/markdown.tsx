@@ -1,10 +1,5 @@
 // Markdown as elements. No text becomes HTML on the way: HTML in a text is shown as it was written.
 import type { AlignType, Definition, Nodes, Root } from "mdast";
-import { fromMarkdown } from "mdast-util-from-markdown";
-import { gfmFromMarkdown } from "mdast-util-gfm";
-import { mathFromMarkdown } from "mdast-util-math";
-import { gfm } from "micromark-extension-gfm";
-import { math } from "micromark-extension-math";
 import type { ComponentChild, JSX } from "preact";
 import { memo } from "preact/compat";
 import { useMemo } from "preact/hooks";
@@ -13,6 +8,7 @@ import { words } from "../words/common";
 import { CodeBlock } from "./code_block";
 import { withFormulas } from "./formulas";
 import { safeAddress } from "./links";
+import { parseMarkdown } from "./markdown_tree";
 import { Maths } from "./maths";
 import { sectionsOf } from "./sections";
 
@@ -24,12 +20,6 @@ const MIN_SPLIT = 10_000;
 const MAX_OPEN = 8_000;
 // Nested deeper, a text is shown without its inner marks.
 const MAX_DEPTH = 100;
-
-const EXTENSIONS = {
-  // Dollars are also prices: `withFormulas` tells them apart.
-  extensions: [gfm({ singleTilde: false }), math({ singleDollarTextMath: false })],
-  mdastExtensions: [gfmFromMarkdown(), mathFromMarkdown()],
-};
 
 /**
  * Shows Markdown: CommonMark, GitHub's tables, task lists and footnotes, and formulas.
@@ -77,7 +67,7 @@ const TextSection = memo(function TextSection({
 });
 
 function elements(text: string, isOpen: boolean): ComponentChild {
-  const tree = fromMarkdown(withFormulas(text), EXTENSIONS);
+  const tree = parseMarkdown(withFormulas(text));
   return new Renderer(definitions(tree), !isOpen).children(tree, 0);
 }
 

@@ -117,6 +117,7 @@ export const chatWords = {
     choose: "Continue with this answer",
     of: (model: string) => `of ${model}`,
     repeat: "Ask again",
+    askAgain: "Try again",
     hint: "Choose the answer to continue with.",
     add: "Compare with another model",
     remove: "Remove",

@@ -6,7 +6,7 @@ import { isLeaving, onLeave } from "../../shell/leaving";
 import { onForget } from "../../shell/session";
 import type { AssistantTurn, Turn } from "./conversation";
 import { store, switchTo } from "./history";
-import { follow, newAnswer, place, requestOf, whileRunning } from "./run";
+import { follow, isRunning, newAnswer, place, requestOf, whileRunning } from "./run";
 import {
   branches,
   change,
@@ -88,26 +88,55 @@ export async function compare(conversation: readonly Turn[], models: string[]): 
   });
 }
 
-/** Make branches of the answers: the first one is of the branch that asked. */
+/** Ask a model again of whose answer nothing arrived; throws SettingError before anything is sent. */
+export async function askAgain({ model }: Column): Promise<void> {
+  const comparison = shownComparison();
+  if (comparison === undefined || isRunning.value) return;
+  const index = comparison.columns.findIndex((column) => column.model === model);
+  const asking = turns.value.slice(0, comparison.at);
+  const request = requestOf({ ...settings.value, model }, asking);
+  const turn = newAnswer(model);
+  setColumn(index, newAnswer(model));
+  await whileRunning(async () => {
+    const isKept = await follow(request.dialect, turn, request.begin, (now) => setColumn(index, now));
+    if (!isKept) return;
+    setColumn(index, { ...turn });
+    keepAnswers();
+  });
+}
+
+/** Make branches of the answers that have none: the first of all is of the branch that asked. */
 export function keepAnswers(): void {
   const comparison = shownComparison();
-  if (comparison === undefined || mustChoose()) return;
-  const asking = turns.value;
-  const columns = comparison.columns.map((column, index): Column => {
+  if (comparison === undefined) return;
+  const asking = turns.value.slice(0, comparison.at);
+  const kept: string[] = [];
+  let isFirst = !mustChoose();
+  const columns = comparison.columns.map((column): Column => {
     const { model, turn } = column;
-    if (turn.blocks.length === 0) return column;
-    const isFirst = comparison.columns.findIndex(({ turn: { blocks } }) => blocks.length > 0) === index;
+    if (column.branch !== "" || !hasContent(turn)) return column;
+    let { key } = currentBranch();
     if (isFirst) {
-      changeBranch(shownBranch.value, { model, turns: [...asking, turn] });
-      return { ...column, branch: shownBranch.value };
+      changeBranch(key, { model, turns: [...asking, turn] });
+      isFirst = false;
+    } else {
+      const branch = newBranch(comparison.at, model);
+      branches.value = [...branches.value, { ...branch, turns: [...withoutItems(asking), turn] }];
+      key = branch.key;
     }
-    const branch = newBranch(comparison.at, model);
-    const all = [...withoutItems(asking), turn];
-    branches.value = [...branches.value, { ...branch, turns: all }];
-    return { ...column, branch: branch.key };
+    kept.push(key);
+    return { ...column, branch: key };
   });
+  if (kept.length === 0) return;
   set({ ...comparison, columns });
-  for (const { branch } of columns) if (branch !== "") store(branch);
+  for (const key of kept) store(key);
+}
+
+/** Return whether anything of an answer arrived. */
+function hasContent({ blocks }: AssistantTurn): boolean {
+  return blocks.some(
+    (block) => (block.type !== "text" && block.type !== "thinking") || block.text.trim() !== "",
+  );
 }
 
 /** Go on with one of the answers; the others stay as branches. */

@@ -7,10 +7,12 @@ export function ComparisonView({
   comparison,
   isBusy,
   onRepeat,
+  onAskAgain,
 }: {
   comparison: Comparison;
   isBusy: boolean;
   onRepeat: () => void;
+  onAskAgain: (column: Column) => void;
 }) {
   const { columns } = comparison;
   const hasNone = columns.every(({ branch }) => branch === "");
@@ -18,7 +20,11 @@ export function ComparisonView({
     <section class="comparison" aria-label={chatWords.comparison.title}>
       <div class="columns" style={{ "--count": columns.length }}>
         {columns.map((column) => (
-          <Answer key={column.model} column={column} />
+          <Answer
+            key={column.model}
+            column={column}
+            onAskAgain={isBusy || hasNone ? undefined : () => onAskAgain(column)}
+          />
         ))}
       </div>
       {!isBusy && hasNone && (
@@ -30,7 +36,7 @@ export function ComparisonView({
   );
 }
 
-function Answer({ column }: { column: Column }) {
+function Answer({ column, onAskAgain }: { column: Column; onAskAgain: (() => void) | undefined }) {
   const { model, turn, branch } = column;
   return (
     <article
@@ -40,6 +46,12 @@ function Answer({ column }: { column: Column }) {
     >
       <h2>{model}</h2>
       <AnswerBody turn={turn} />
+      {branch === "" && onAskAgain && (
+        <button type="button" class="quiet" onClick={onAskAgain}>
+          {chatWords.comparison.askAgain}
+          <span class="visually-hidden"> {chatWords.comparison.of(model)}</span>
+        </button>
+      )}
       {branch !== "" && (
         <button type="button" class="quiet" onClick={() => void choose(column)}>
           {chatWords.comparison.choose}

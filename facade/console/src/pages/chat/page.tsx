@@ -9,6 +9,7 @@ import { useTitle } from "../../parts/title";
 import { chatWords } from "../../words/chat";
 import { type Branch, ownerOf, versionsOf } from "./branches";
 import {
+  askAgain,
   askedModels,
   compare,
   keepAnswers,
@@ -223,6 +224,10 @@ export default function Chat() {
             comparison={comparison}
             isBusy={isRunning.value}
             onRepeat={() => answer(turns.value.slice(0, comparison.at))}
+            onAskAgain={(column) => {
+              setProblem(undefined);
+              askAgain(column).catch(setProblem);
+            }}
           />
         )}
       </section>

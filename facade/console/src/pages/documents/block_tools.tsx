@@ -3,6 +3,7 @@ import { useState } from "preact/hooks";
 import type { Command } from "prosemirror-state";
 
 import { Failure } from "../../parts/failure";
+import { blocksWords } from "../../words/documents/blocks";
 import { AssistantMenu } from "./assist/menu";
 import { title } from "./citations";
 import { useDocument } from "./context";
@@ -15,7 +16,9 @@ import { kindOf } from "./prose/blocks";
 import { becomeKind, deleteBlock, moveBlock } from "./prose/commands";
 import { MarkBar } from "./prose/mark_bar";
 import { TableTools } from "./table_tools";
-import { type Block, CONVERTIBLE_TYPES, HEADING_TYPES, NAMES, TEXT_TYPES } from "./types";
+import { type Block, CONVERTIBLE_TYPES, HEADING_TYPES, TEXT_TYPES } from "./types";
+
+const text = blocksWords.tools;
 
 /** Shows the tools of the block that is selected; none while its form is open. */
 export function BlockTools() {
@@ -27,14 +30,14 @@ export function BlockTools() {
 
 function Tools({ entry }: { entry: Entry }) {
   const shared = useDocument();
-  const { document, edits, text, focused, changes } = shared;
+  const { document, edits, text: written, focused, changes } = shared;
   const [isBusy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>();
   const [hasProperties, setProperties] = useState(false);
   // Undefined until a new block is stored.
   const block = entry.state.value?.block;
   void changes.value;
-  const view = text.value;
+  const view = written.value;
   const kind = kindHere(shared) ?? block?.type ?? "";
   const isText = TEXT_TYPES.includes(kind) || kind === "list";
 
@@ -65,7 +68,7 @@ function Tools({ entry }: { entry: Entry }) {
       }}
     >
       {isText && view !== undefined && focused.value === view && <MarkBar />}
-      <div role="toolbar" aria-label="Block" class="actions">
+      <div role="toolbar" aria-label={text.title} class="actions">
         {!isText && (
           <button
             type="button"
@@ -73,18 +76,18 @@ function Tools({ entry }: { entry: Entry }) {
               entry.isEditing.value = true;
             }}
           >
-            Edit
+            {text.edit}
           </button>
         )}
         {isText && view !== undefined && <AssistantMenu isEmpty={isWithoutWords(shared)} />}
         <InsertMenu
-          label="Insert below…"
+          label={text.insertBelow}
           isBusy={isBusy}
           onChoose={(made) => run(() => insertBelow(shared, entry.id, made))}
         />
         {CONVERTIBLE_TYPES.includes(kind) && (
           <select
-            aria-label="Type of the block"
+            aria-label={text.type}
             value={kind}
             disabled={isBusy}
             onChange={(event) => {
@@ -100,16 +103,16 @@ function Tools({ entry }: { entry: Entry }) {
           >
             {CONVERTIBLE_TYPES.map((type) => (
               <option key={type} value={type}>
-                {NAMES[type]}
+                {blocksWords.names[type]}
               </option>
             ))}
           </select>
         )}
         <button type="button" class="quiet" onClick={() => write(moveBlock(-1))}>
-          Move up
+          {text.moveUp}
         </button>
         <button type="button" class="quiet" onClick={() => write(moveBlock(1))}>
-          Move down
+          {text.moveDown}
         </button>
         {block?.type === "table" && <TableTools block={block} isBusy={isBusy} onRun={run} />}
         {block !== undefined && (isText || hasMarks(block)) && document.references.value.length > 0 && (
@@ -122,11 +125,11 @@ function Tools({ entry }: { entry: Entry }) {
             aria-expanded={hasProperties}
             onClick={() => setProperties(!hasProperties)}
           >
-            Style
+            {text.style}
           </button>
         )}
         <button type="button" class="danger" onClick={() => write(deleteBlock)}>
-          Delete
+          {text.remove}
         </button>
       </div>
       <Failure error={error} />
@@ -160,7 +163,7 @@ function CiteMenu({ isBusy, onCite }: { isBusy: boolean; onCite: (id: string | n
   const { document } = useDocument();
   return (
     <select
-      aria-label="Cite with the whole block"
+      aria-label={text.citeAll}
       value=""
       disabled={isBusy}
       onChange={(event) => {
@@ -169,8 +172,8 @@ function CiteMenu({ isBusy, onCite }: { isBusy: boolean; onCite: (id: string | n
         if (value) onCite(value === "none" ? null : value.slice(3));
       }}
     >
-      <option value="">Cite with all of it…</option>
-      <option value="none">No citation</option>
+      <option value="">{text.cite}</option>
+      <option value="none">{text.noCitation}</option>
       {document.references.value.map((reference) => (
         <option key={reference.id} value={`id:${reference.id}`}>
           {title(reference)}

@@ -1,4 +1,5 @@
 // How citations and the list of references are written on the page. The API's Markdown has numbers.
+import { referencesWords } from "../../words/documents/references";
 import type { Reference } from "./types";
 
 export interface CitationStyle {
@@ -11,7 +12,7 @@ export interface CitationStyle {
 
 export const CITATION_STYLES: Record<string, CitationStyle> = {
   numbers: {
-    name: "Numbers: [1]",
+    name: referencesWords.styles.numbers,
     mark: (number) => `[${number ?? "?"}]`,
     entry: (reference) =>
       sentence([
@@ -25,14 +26,14 @@ export const CITATION_STYLES: Record<string, CitationStyle> = {
       ]),
   },
   years: {
-    name: "Author and year: (Newton, 1687)",
+    name: referencesWords.styles.years,
     mark: (number, reference) => {
-      const year = text(reference?.["year"]) || "n.d.";
+      const year = text(reference?.["year"]) || referencesWords.noDate;
       return reference === undefined ? `[${number ?? "?"}]` : `(${shortAuthors(reference)}, ${year})`;
     },
     entry: (reference) =>
       sentence([
-        `${authors(reference, ", ") || shortAuthors(reference)} (${text(reference["year"]) || "n.d."})`,
+        `${authors(reference, ", ") || shortAuthors(reference)} (${text(reference["year"]) || referencesWords.noDate})`,
         text(reference["title"]),
         [text(reference["journal"]), text(reference["volume"]), text(reference["pages"])]
           .filter(Boolean)
@@ -53,7 +54,7 @@ export function title(reference: Reference): string {
 export function shortAuthors(reference: Reference): string {
   const names = list(reference["author"]).map((name) => name.trim().split(/\s+/).at(-1) ?? name);
   if (names.length === 0) return title(reference);
-  if (names.length > 2) return `${names[0]} et al.`;
+  if (names.length > 2) return referencesWords.andOthers(names[0]!);
   return names.join(" & ");
 }
 

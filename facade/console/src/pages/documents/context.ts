@@ -9,12 +9,14 @@ import type { CitationStyle } from "./citations";
 import type { OpenDocument } from "./document";
 import type { Edits } from "./edits";
 import type { Sync } from "./prose/sync";
+import type { Suggestions } from "./suggestions";
 import type { Lost } from "./types";
 
 export interface Shared {
   readonly document: OpenDocument;
   readonly edits: Edits;
   readonly sync: Sync;
+  readonly suggestions: Suggestions;
   readonly assistant: Assistant;
   readonly citations: Signal<CitationStyle>;
   /** The text of the document. */

@@ -3,6 +3,9 @@
 import { useRef, useState } from "preact/hooks";
 
 import { Failure } from "../../parts/failure";
+import { words } from "../../words/common";
+import { blocksWords } from "../../words/documents/blocks";
+import { formsWords } from "../../words/documents/forms";
 import { useDocument } from "./context";
 import type { Entry } from "./document";
 import { ConflictError, isSame } from "./edits";
@@ -12,6 +15,8 @@ import type { Collect } from "./forms/form";
 import { Content } from "./kinds/content";
 import { MarkBar } from "./prose/mark_bar";
 import { type BlockContent, type BlockState, CAPTIONED_TYPES, type NewBlock } from "./types";
+
+const { conflicts } = blocksWords;
 
 export function EditForm({ entry, state }: { entry: Entry; state: BlockState }) {
   const { document, edits } = useDocument();
@@ -65,7 +70,7 @@ export function EditForm({ entry, state }: { entry: Entry; state: BlockState }) 
   return (
     <form
       class="edit"
-      aria-label="Edit the block"
+      aria-label={formsWords.title}
       onSubmit={(event) => {
         event.preventDefault();
         void save();
@@ -83,16 +88,12 @@ export function EditForm({ entry, state }: { entry: Entry; state: BlockState }) 
     >
       {isGone && (
         <p class="failure" role="alert">
-          Somebody deleted this block. What you typed is still here: save it as a new block, or give
-          it up.
+          {conflicts.deleted}
         </p>
       )}
       {isStale && (
         <div class="failure" role="alert">
-          <p>
-            Somebody changed this block while you were editing it. Below is what it is now; what you
-            typed is still here.
-          </p>
+          <p>{formsWords.changed}</p>
           <div class="newer">
             <Content state={state} />
           </div>
@@ -114,12 +115,12 @@ export function EditForm({ entry, state }: { entry: Entry; state: BlockState }) 
       <Failure error={error} />
       <div class="actions">
         <button type="submit" disabled={isBusy}>
-          {isGone ? "Save as a new block" : isStale ? "Save mine over it" : "Save"}
+          {isGone ? conflicts.saveAsNew : isStale ? conflicts.saveMine : words.save}
         </button>
         <button type="button" class="quiet" onClick={giveUp}>
-          {isStale || isGone ? "Give mine up" : "Cancel"}
+          {isStale || isGone ? conflicts.giveUp : words.cancel}
         </button>
-        <span class="hint">Ctrl+Enter saves, Escape cancels.</span>
+        <span class="hint">{formsWords.keys}</span>
       </div>
     </form>
   );

@@ -8,6 +8,7 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import { useActions } from "../../parts/actions";
 import { Failure } from "../../parts/failure";
 import { useTitle } from "../../parts/title";
+import { editorWords as text } from "../../words/documents/editor";
 import { isFinal } from "./articles";
 import { Assistant } from "./assist/assistant";
 import { BlockTools } from "./block_tools";
@@ -27,6 +28,7 @@ import { References } from "./references";
 import { ReviewPane } from "./review_pane";
 import { ShareButton } from "./share";
 import { Presence } from "./presence";
+import { Suggestions } from "./suggestions";
 import { ExportMenu, ImportButton, LostList } from "./transfers";
 import type { Article, Lost } from "./types";
 
@@ -34,7 +36,7 @@ const CITATIONS_KEY = "gateway.citations";
 const WIDE = "(min-width: 70rem)";
 
 // What can be shown beside the document.
-const PANES = ["Markdown", "Comments", "History"] as const;
+const PANES = ["markdown", "comments", "history"] as const;
 type PaneName = (typeof PANES)[number];
 
 export function Editor({ article, document }: { article: Article; document: OpenDocument }) {
@@ -44,18 +46,21 @@ export function Editor({ article, document }: { article: Article; document: Open
     const chosen = CITATION_STYLES[sessionStorage.getItem(CITATIONS_KEY) ?? ""];
     const citations = signal(chosen ?? CITATION_STYLES["numbers"]!);
     const edits = new Edits(document);
-    const text = signal<EditorView | undefined>(undefined);
+    const written = signal<EditorView | undefined>(undefined);
     const focused = signal<EditorView | undefined>(undefined);
     const sync = new Sync(document, edits);
-    const assistant = new Assistant(document, edits, text, () => article.name);
+    const suggestions = new Suggestions(edits);
+    const assistant = new Assistant(document, edits, suggestions, written, () => article.name);
     const lost = signal<readonly Lost[]>([]);
     const changes = signal(0);
-    return { document, edits, sync, assistant, citations, text, focused, lost, changes };
+    const shown = { citations, text: written, focused, lost, changes };
+    return { document, edits, sync, suggestions, assistant, ...shown };
   }, [document]);
   const [panes, setPanes] = useState<ReadonlySet<PaneName>>(
-    () => new Set(matchMedia(WIDE).matches ? ["Markdown"] : []),
+    () => new Set(matchMedia(WIDE).matches ? ["markdown"] : []),
   );
   useEffect(() => () => shared.assistant.leave(), [shared]);
+  useEffect(() => shared.suggestions.follow(), [shared]);
   return (
     <ShareDocument value={shared}>
       <h1>{current.name}</h1>
@@ -97,11 +102,11 @@ function Bar({
   const problem = document.problem.value;
   return (
     <>
-      <div class="actions document-bar" role="toolbar" aria-label="Document">
-        <a href="/console/documents">All documents</a>
+      <div class="actions document-bar" role="toolbar" aria-label={text.bar}>
+        <a href="/console/documents">{text.all}</a>
         <SaveState />
         <InsertMenu
-          label="Add at the end…"
+          label={text.addAtEnd}
           isBusy={!document.isOpen.value}
           onChoose={(block) =>
             run(() => insertBelow(shared, document.order.value.at(-1) ?? "", block))
@@ -111,22 +116,22 @@ function Bar({
           type="button"
           class="quiet"
           disabled={edits.undoable.value === ""}
-          title={edits.undoable.value && `Undo ${edits.undoable.value}`}
+          title={edits.undoable.value && text.undoOf(edits.undoable.value)}
           onClick={() => void edits.attempt(() => edits.undo())}
         >
-          Undo
+          {text.undo}
         </button>
         <button
           type="button"
           class="quiet"
           disabled={edits.redoable.value === ""}
-          title={edits.redoable.value && `Redo ${edits.redoable.value}`}
+          title={edits.redoable.value && text.redoOf(edits.redoable.value)}
           onClick={() => void edits.attempt(() => edits.redo())}
         >
-          Redo
+          {text.redo}
         </button>
         <button type="button" class="quiet" aria-pressed={hasFind} onClick={() => setFind(!hasFind)}>
-          Find
+          {text.find}
         </button>
         <ExportMenu onLost={setLost} onRun={run} />
         <ImportButton onLost={setLost} onRun={run} />
@@ -136,7 +141,7 @@ function Bar({
           aria-expanded={hasProperties}
           onClick={() => setProperties(!hasProperties)}
         >
-          Style of the document
+          {text.style}
         </button>
         {PANES.map((name) => (
           <button
@@ -146,7 +151,7 @@ function Bar({
             aria-pressed={panes.has(name)}
             onClick={() => onPane(name)}
           >
-            {name}
+            {text.panes[name]}
           </button>
         ))}
         {children}
@@ -161,7 +166,7 @@ function Bar({
             })
           }
         >
-          Close
+          {text.close}
         </button>
       </div>
       {hasFind && <FindBar onClose={() => setFind(false)} />}
@@ -170,7 +175,7 @@ function Bar({
       <Failure error={problem} />
       {problem !== undefined && !isFinal(problem) && (
         <p class="hint" role="status">
-          Trying again…
+          {text.retrying}
         </p>
       )}
       <LostList lost={shared.lost.value} onClose={() => setLost([])} />
@@ -185,7 +190,7 @@ function Panes({ panes }: { panes: ReadonlySet<PaneName> }) {
     (key) => CITATION_STYLES[key] === citations.value,
   );
   if (!document.isOpen.value) {
-    return document.problem.value === undefined ? <p role="status">Opening…</p> : null;
+    return document.problem.value === undefined ? <p role="status">{text.opening}</p> : null;
   }
   return (
     <div class={panes.size > 0 ? "panes" : undefined}>
@@ -202,9 +207,9 @@ function Panes({ panes }: { panes: ReadonlySet<PaneName> }) {
       </div>
       {panes.size > 0 && (
         <div class="beside">
-          {panes.has("History") && <HistoryPane />}
-          {panes.has("Comments") && <ReviewPane />}
-          {panes.has("Markdown") && <MarkdownPane />}
+          {panes.has("history") && <HistoryPane />}
+          {panes.has("comments") && <ReviewPane />}
+          {panes.has("markdown") && <MarkdownPane />}
         </div>
       )}
     </div>

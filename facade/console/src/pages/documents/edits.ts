@@ -1,6 +1,7 @@
 // Edits of an open document, which are undone and redone by the API.
 import { signal } from "@preact/signals";
 
+import { editsWords } from "../../words/documents/edits";
 import { REVISION_IS_STALE, hasCode } from "./articles";
 import type { OpenDocument } from "./document";
 import {
@@ -12,16 +13,14 @@ import {
   type Reference,
 } from "./types";
 
+const { names } = editsWords;
+
 const ATTEMPTS = 5;
 
 /** The block of an edit was changed or deleted since the editing of it began. */
 export class ConflictError extends Error {
   constructor(isGone: boolean) {
-    super(
-      isGone
-        ? "The block was deleted meanwhile. Nothing has been changed."
-        : "The block was changed meanwhile. Nothing has been changed.",
-    );
+    super(isGone ? editsWords.gone : editsWords.changed);
   }
 }
 
@@ -90,13 +89,13 @@ export class Edits {
   /** Replace what a block holds; `base` is the block that the caller started from. */
   async replace(base: Block, fields: BlockContent): Promise<void> {
     const body = () => ({ ...fields, blockId: base.id });
-    await this.#edit("block/text/replace", body, "the change of a block", base);
+    await this.#edit("block/text/replace", body, names.change, base);
   }
 
   /** Insert blocks behind one, or at the beginning for ""; return the id of the first. */
   async insert(after: string, blocks: NewBlock[]): Promise<string> {
     const body = () => ({ path: [this.#place(after) + 1], blocks });
-    const { ids } = await this.#edit("block/insert", body, "the insertion of a block");
+    const { ids } = await this.#edit("block/insert", body, names.insertion);
     return ids[0] ?? "";
   }
 
@@ -113,7 +112,7 @@ export class Edits {
       ...(before === "" ? { path: [this.#ids().length] } : { beforeId: before }),
       ...(isSection ? { section: true } : {}),
     });
-    await this.#edit("block/move", body, isSection ? "the move of a section" : "the move of a block");
+    await this.#edit("block/move", body, isSection ? names.moveOfSection : names.moveOfBlock);
   }
 
   /** Move a block above or below another; a heading takes its section along. */
@@ -129,21 +128,21 @@ export class Edits {
   /** Change the type of a block, which keeps its text and its id; return that of the first result. */
   async convert(id: string, type: string): Promise<string> {
     const body = () => ({ blockIds: [this.nameOf(id)], type });
-    const { ids } = await this.#edit("block/convert", body, "the change of a type");
+    const { ids } = await this.#edit("block/convert", body, names.type);
     return ids[0] ?? id;
   }
 
   /** Change the rows, columns or cells of a table. */
   async editTable(base: Block, edit: TableEdit): Promise<void> {
     const body = () => ({ ...edit, blockId: base.id });
-    await this.#edit("table/edit", body, "the change of a table", base);
+    await this.#edit("table/edit", body, names.table, base);
   }
 
   /** Replace a text wherever it is in the document, or in one block; return in how many blocks. */
   async replaceText(old: string, by: string, blockId?: string): Promise<number> {
     const edits = [{ old, new: by, all: true }];
     const body = () => ({ edits, ...(blockId === undefined ? {} : { blockId }) });
-    const answer = await this.#edit("block/text/edit", body, "the replacement of a text");
+    const answer = await this.#edit("block/text/edit", body, names.replacement);
     return (answer as unknown as { changed: string[] }).changed.length;
   }
 
@@ -151,43 +150,43 @@ export class Edits {
   async restore(revision: number): Promise<void> {
     await this.before();
     await this.document.session.call("history/restore", () => ({ revision }));
-    this.made("the restoration of a revision");
+    this.made(names.restoration);
     await this.document.refresh();
   }
 
   /** Cite a reference with all of a block's text; null clears its citations. */
   async cite(blockId: string, cite: string | null): Promise<void> {
-    await this.#edit("block/cite", () => ({ blockId, cite }), "the citation");
+    await this.#edit("block/cite", () => ({ blockId, cite }), names.citation);
   }
 
   /** Set the label of a block; null takes it away. */
   async label(blockId: string, label: string | null): Promise<void> {
-    await this.#edit("block/text/replace", () => ({ blockId, label }), "the change of a label");
+    await this.#edit("block/text/replace", () => ({ blockId, label }), names.label);
   }
 
   /** Change properties of a block; null takes one away. */
   async restyle(blockId: string, properties: Record<string, unknown>): Promise<void> {
     const body = () => ({ ...properties, blockId });
-    await this.#edit("block/style", body, "the change of a style");
+    await this.#edit("block/style", body, names.style);
   }
 
   /** Merge a style into the document's; null takes a part away. */
   async restyleArticle(style: Record<string, unknown>): Promise<void> {
-    await this.#edit("style/article", () => ({ style }), "the change of the document's style");
+    await this.#edit("style/article", () => ({ style }), names.documentStyle);
   }
 
   async addReference(reference: Omit<Reference, "id">): Promise<string> {
     const body = () => ({ reference });
-    return (await this.#edit("reference/add", body, "the addition of a reference")).id;
+    return (await this.#edit("reference/add", body, names.addReference)).id;
   }
 
   async updateReference(reference: object): Promise<void> {
-    await this.#edit("reference/update", () => ({ reference }), "the change of a reference");
+    await this.#edit("reference/update", () => ({ reference }), names.updateReference);
   }
 
   async deleteReference(referenceId: string): Promise<void> {
     const body = () => ({ referenceId });
-    await this.#edit("reference/delete", body, "the deletion of a reference");
+    await this.#edit("reference/delete", body, names.deleteReference);
   }
 
   /** Perform edits as one, made anew for each attempt. */
@@ -206,12 +205,13 @@ export class Edits {
     await this.before();
     await this.inTurn(async () => {
       await this.document.session.call("suggestion/accept", () => ({ suggestionId }));
-      this.made("the acceptance of a suggestion");
+      this.made(names.acceptance);
       await this.document.refresh();
     });
   }
 
-  async reject(suggestionId: string): Promise<void> {
+  /** Delete a suggestion. */
+  async rejectSuggestion(suggestionId: string): Promise<void> {
     await this.document.session.call("suggestion/reject", () => ({ suggestionId }));
   }
 

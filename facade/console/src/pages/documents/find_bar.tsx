@@ -3,6 +3,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 
 import { Failure } from "../../parts/failure";
 import { useActions } from "../../parts/actions";
+import { findWords as text } from "../../words/documents/find";
 import { useDocument } from "./context";
 import { holds } from "./types";
 
@@ -59,7 +60,7 @@ export function FindBar({ onClose }: { onClose: () => void }) {
   async function replace(blockId?: string): Promise<void> {
     const count = await edits.replaceText(query, by, blockId);
     await find();
-    setReplaced(`Replaced in ${count} ${count === 1 ? "block" : "blocks"}.`);
+    setReplaced(text.replaced(count));
   }
 
   const places = found?.places ?? [];
@@ -68,7 +69,7 @@ export function FindBar({ onClose }: { onClose: () => void }) {
     <form
       class="find-bar"
       role="search"
-      aria-label="Find and replace"
+      aria-label={text.title}
       onSubmit={(event) => {
         event.preventDefault();
         void run(find);
@@ -79,7 +80,7 @@ export function FindBar({ onClose }: { onClose: () => void }) {
     >
       <div class="actions">
         <label class="inline">
-          Find
+          {text.find}
           <input
             ref={field}
             value={query}
@@ -99,25 +100,25 @@ export function FindBar({ onClose }: { onClose: () => void }) {
               setFound(undefined);
             }}
           />
-          Regular expression
+          {text.regex}
         </label>
         <button type="submit" disabled={query === ""}>
-          Find
+          {text.find}
         </button>
         <button type="button" class="quiet" disabled={places.length === 0} onClick={() => step(-1)}>
-          Previous
+          {text.previous}
         </button>
         <button type="button" class="quiet" disabled={places.length === 0} onClick={() => step(1)}>
-          Next
+          {text.next}
         </button>
         <button type="button" class="quiet" onClick={onClose}>
-          Close the search
+          {text.close}
         </button>
       </div>
       {!isRegex && (
         <div class="actions">
           <label class="inline">
-            Replace by
+            {text.by}
             <input value={by} maxLength={1000} onInput={(event) => setBy(event.currentTarget.value)} />
           </label>
           <button
@@ -126,7 +127,7 @@ export function FindBar({ onClose }: { onClose: () => void }) {
             disabled={current === undefined}
             onClick={() => void run(() => replace(current!.blockId))}
           >
-            Replace in this block
+            {text.replaceHere}
           </button>
           <button
             type="button"
@@ -134,7 +135,7 @@ export function FindBar({ onClose }: { onClose: () => void }) {
             disabled={places.length === 0}
             onClick={() => void run(() => replace())}
           >
-            Replace everywhere
+            {text.replaceAll}
           </button>
         </div>
       )}
@@ -142,8 +143,8 @@ export function FindBar({ onClose }: { onClose: () => void }) {
         {replaced}{" "}
         {found !== undefined &&
           (current === undefined
-            ? "The text is not in the document."
-            : `${at + 1} of ${places.length}${found.hasMore ? " and more" : ""}: ${current.snippet}`)}
+            ? text.none
+            : text.place(at + 1, places.length, found.hasMore, current.snippet))}
       </p>
       <Failure error={error} />
     </form>

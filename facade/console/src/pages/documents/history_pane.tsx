@@ -3,9 +3,11 @@ import { useState } from "preact/hooks";
 
 import { ConfirmButton } from "../../parts/confirm";
 import { Failure } from "../../parts/failure";
-import { when } from "../../parts/formats";
+import { exact, when } from "../../parts/formats";
 import { useLoaded } from "../../parts/loading";
 import { useActions } from "../../parts/actions";
+import { editsWords } from "../../words/documents/edits";
+import { historyWords as text } from "../../words/documents/history";
 import { useDocument } from "./context";
 import { DifferenceText } from "./difference";
 
@@ -25,28 +27,6 @@ interface Difference {
   after?: string;
 }
 
-// What operations did, for people.
-const OPERATIONS: Record<string, string> = {
-  insert: "Inserted blocks",
-  delete: "Deleted a block",
-  replace: "Changed a block",
-  append: "Added a text",
-  restore: "Changed texts or blocks",
-  cite: "Changed citations",
-  move: "Moved blocks",
-  sequence: "Several edits",
-  undo: "Undid an edit",
-  redo: "Redid an edit",
-  "replace-blocks": "Changed blocks",
-  "style-leaf": "Changed marks",
-  "style-block": "Changed the style of a block",
-  "style-article": "Changed the style of the document",
-  "add-reference": "Added a reference",
-  "add-references": "Added references",
-  "update-reference": "Changed a reference",
-  "delete-reference": "Deleted a reference",
-};
-
 export function HistoryPane() {
   const { document } = useDocument();
   const [pages, setPages] = useState(1);
@@ -57,7 +37,7 @@ export function HistoryPane() {
   );
   return (
     <section aria-labelledby="history" class="history-pane">
-      <h2 id="history">History</h2>
+      <h2 id="history">{text.title}</h2>
       <Failure error={error} />
       <ol class="plain">
         {data?.entries.map((entry) => (
@@ -66,10 +46,10 @@ export function HistoryPane() {
           </li>
         ))}
       </ol>
-      {data?.entries.length === 0 && <p class="hint">Nothing has been edited yet.</p>}
+      {data?.entries.length === 0 && <p class="hint">{text.none}</p>}
       {data?.hasMore && pages < 10 && (
         <button type="button" class="quiet" onClick={() => setPages(pages + 1)}>
-          Earlier edits
+          {text.earlier}
         </button>
       )}
     </section>
@@ -98,15 +78,15 @@ function EntryCard({ entry, newest }: { entry: Entry; newest: number }) {
     setDifferences(blocks);
   }
 
-  const what = OPERATIONS[entry.operation] ?? entry.operation;
+  const operation = editsWords.operations[entry.operation] ?? entry.operation;
   return (
-    <article class="review" aria-label={`Revision ${entry.revision}`}>
+    <article class="review" aria-label={text.revision(entry.revision)}>
       <p>
-        <strong>{entry.revision}</strong> {what}
-        {entry.reversed !== undefined && ` (${entry.reversed})`}
+        <strong>{exact(entry.revision)}</strong> {operation}
+        {entry.reversed !== undefined && ` ${text.reversed(entry.reversed)}`}
       </p>
       <p class="hint">
-        {entry.own ? "You" : "Somebody else"} · {when(entry.time / 1000)}
+        {entry.own ? text.you : text.others} · {when(entry.time / 1000)}
       </p>
       <div class="actions">
         <button
@@ -120,13 +100,13 @@ function EntryCard({ entry, newest }: { entry: Entry; newest: number }) {
             })
           }
         >
-          {differences === undefined ? "Show changes" : "Hide changes"}
+          {differences === undefined ? text.show : text.hide}
         </button>
         {entry.revision !== newest && (
           <ConfirmButton
-            label="Restore"
-            name={`revision ${entry.revision}`}
-            question="Make the document what it was then? That is an edit, which can be undone."
+            label={text.restore}
+            name={text.revisionToRestore(entry.revision)}
+            question={text.restoreQuestion}
             onConfirm={() => run(() => edits.restore(entry.revision))}
           />
         )}
@@ -135,7 +115,7 @@ function EntryCard({ entry, newest }: { entry: Entry; newest: number }) {
       {differences?.map((one) => (
         <BlockDifference key={one.blockId} difference={one} />
       ))}
-      {differences?.length === 0 && <p class="hint">No text has changed.</p>}
+      {differences?.length === 0 && <p class="hint">{text.noText}</p>}
     </article>
   );
 }
@@ -144,6 +124,6 @@ function BlockDifference({ difference }: { difference: Difference }) {
   const { before, after } = difference;
   if (before === undefined) return <ins>{after}</ins>;
   if (after === undefined) return <del>{before}</del>;
-  if (before === after) return <p class="said">{after} (moved, or its style changed)</p>;
+  if (before === after) return <p class="said">{after} {text.moved}</p>;
   return <DifferenceText before={before} after={after} />;
 }

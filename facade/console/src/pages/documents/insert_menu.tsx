@@ -1,6 +1,7 @@
 // The types of blocks to insert, each with what it begins with.
+import { blocksWords } from "../../words/documents/blocks";
 import type { Shared } from "./context";
-import { NAMES, type NewBlock, TEXT_TYPES } from "./types";
+import { type NewBlock, TEXT_TYPES } from "./types";
 
 const cell = () => ({ type: "table-cell", children: [] });
 const row = () => ({ type: "table-row", children: [cell(), cell()] });
@@ -31,9 +32,9 @@ export function empty(type: string): NewBlock {
 
 /** Types that a menu offers, with their names. */
 export const CHOICES: [string, string][] = [
-  ...Object.entries(NAMES),
-  ["numbered", "Numbered list"],
-  ["items", "Label with items"],
+  ...Object.entries(blocksWords.names),
+  ["numbered", blocksWords.numberedList],
+  ["items", blocksWords.labelWithItems],
 ];
 
 /** Insert a block below one, or at the beginning for "", and let it be written. */

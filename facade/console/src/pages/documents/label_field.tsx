@@ -1,6 +1,7 @@
 // The label of a heading, by which texts refer to it.
 import { useActions } from "../../parts/actions";
 import { Failure } from "../../parts/failure";
+import { formsWords } from "../../words/documents/forms";
 import { useDocument } from "./context";
 import type { Block } from "./types";
 
@@ -9,11 +10,11 @@ export function LabelField({ block }: { block: Block }) {
   const { error, run } = useActions();
   return (
     <label>
-      Label, by which texts refer to it
+      {formsWords.label}
       <input
         defaultValue={block.label ?? ""}
         maxLength={100}
-        placeholder="sec-methods"
+        placeholder={formsWords.headingExample}
         onChange={(event) => {
           const label = event.currentTarget.value.trim() || null;
           void run(() => edits.label(block.id, label));

@@ -9,23 +9,25 @@ import { when } from "../../parts/formats";
 import { useLoaded } from "../../parts/loading";
 import { useTitle } from "../../parts/title";
 import { loadDocuments } from "../../shell/recent_documents";
+import { words } from "../../words/common";
+import { documentsWords as text } from "../../words/documents/list";
 import { createArticle, deleteArticle, listGroups } from "./articles";
 import type { Article, ArticleGroup } from "./types";
 
 export function DocumentList() {
-  useTitle("Documents");
+  useTitle(text.title);
   const groups = useLoaded(listGroups, []);
   const { data, error } = groups;
   const isEmpty = data?.every((group) => group.articles.length === 0);
   return (
     <>
-      <h1>Documents</h1>
+      <h1>{text.title}</h1>
       <NewDocument groups={data ?? []} />
       <Failure error={error} />
-      {data === undefined && error === undefined && <p role="status">Loading…</p>}
+      {data === undefined && error === undefined && <p role="status">{words.loading}</p>}
       {isEmpty && (
-        <Empty title="There are no documents yet">
-          <p>Enter a name above and choose “Create”: you get an empty page to write on.</p>
+        <Empty title={text.none}>
+          <p>{text.noneHint}</p>
         </Empty>
       )}
       {data?.map(
@@ -67,14 +69,14 @@ function NewDocument({ groups }: { groups: ArticleGroup[] }) {
 
   return (
     <>
-      <form class="actions" aria-label="New document" onSubmit={(event) => void submit(event)}>
+      <form class="actions" aria-label={text.form} onSubmit={(event) => void submit(event)}>
         <label>
-          Name of a new document
-          <input name="name" maxLength={200} placeholder="Untitled" />
+          {text.name}
+          <input name="name" maxLength={200} placeholder={text.untitled} />
         </label>
         {groups.length > 1 && (
           <label>
-            Group
+            {text.group}
             <select name="group">
               {groups.map((group) => (
                 <option key={group.group_id} value={String(group.group_id)}>
@@ -84,7 +86,7 @@ function NewDocument({ groups }: { groups: ArticleGroup[] }) {
             </select>
           </label>
         )}
-        <button type="submit">Create</button>
+        <button type="submit">{text.create}</button>
       </form>
       <Failure error={error} />
     </>
@@ -101,9 +103,9 @@ function Card({ article, onDeleted }: { article: Article; onDeleted: () => void 
         {when(article.time_create)} · <code>{article.outer_id}</code>
       </p>
       <ConfirmButton
-        label="Delete"
+        label={text.remove}
         name={article.name}
-        question={`Delete ${article.name}?`}
+        question={text.removeQuestion(article.name)}
         onConfirm={async () => {
           await deleteArticle(article.outer_id);
           void loadDocuments();

@@ -2,6 +2,8 @@
 import { memo } from "preact/compat";
 import { useState } from "preact/hooks";
 
+import { words } from "../../words/common";
+import { editorWords } from "../../words/documents/editor";
 import { useDocument } from "./context";
 import type { OpenDocument } from "./document";
 
@@ -11,7 +13,7 @@ export function MarkdownPane() {
   return (
     <section aria-labelledby="markdown" class="markdown-pane">
       <div class="actions">
-        <h2 id="markdown">Markdown</h2>
+        <h2 id="markdown">{editorWords.panes.markdown}</h2>
         <button
           type="button"
           class="quiet"
@@ -20,10 +22,10 @@ export function MarkdownPane() {
             setCopied(true);
           }}
         >
-          {isCopied ? "Copied" : "Copy"}
+          {isCopied ? words.copied : words.copy}
         </button>
       </div>
-      <pre role="region" tabIndex={0} aria-label="Markdown of the document">
+      <pre role="region" tabIndex={0} aria-label={editorWords.markdown}>
         {document.order.value.map((id) => (
           <BlockMarkdown key={id} id={id} />
         ))}

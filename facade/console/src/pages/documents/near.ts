@@ -2,8 +2,13 @@
 import type { RefObject } from "preact";
 import { useEffect, useState } from "preact/hooks";
 
-const waiting = new WeakMap<Element, () => void>();
-let observer: IntersectionObserver | undefined;
+const NEAR = "600px";
+// With an element that comes near, those so far away are told, too: what they show changes the page once.
+const AHEAD = "3000px";
+
+const waiting = new Map<Element, () => void>();
+const ahead = new Set<Element>();
+let observers: readonly IntersectionObserver[] | undefined;
 
 /** Return whether an element has come near since it was made. */
 export function useNear(element: RefObject<Element | null>): boolean {
@@ -11,18 +16,31 @@ export function useNear(element: RefObject<Element | null>): boolean {
   useEffect(() => {
     const target = element.current;
     if (target === null || isNear) return;
-    observer ??= new IntersectionObserver(tell, { rootMargin: "600px" });
+    observers ??= [
+      new IntersectionObserver(lookAhead, { rootMargin: AHEAD }),
+      new IntersectionObserver(tell, { rootMargin: NEAR }),
+    ];
     waiting.set(target, () => setNear(true));
-    observer.observe(target);
-    return () => observer?.unobserve(target);
+    for (const observer of observers) observer.observe(target);
+    return () => {
+      for (const observer of observers ?? []) observer.unobserve(target);
+      waiting.delete(target);
+      ahead.delete(target);
+    };
   }, [isNear]);
   return isNear;
 }
 
-function tell(found: IntersectionObserverEntry[]): void {
-  for (const { isIntersecting, target } of found) {
-    if (!isIntersecting) continue;
-    observer?.unobserve(target);
-    waiting.get(target)?.();
+function lookAhead(entries: IntersectionObserverEntry[]): void {
+  for (const { isIntersecting, target } of entries) {
+    if (isIntersecting && waiting.has(target)) ahead.add(target);
+    else ahead.delete(target);
   }
+}
+
+function tell(entries: IntersectionObserverEntry[]): void {
+  const near = entries.filter(({ isIntersecting }) => isIntersecting).map(({ target }) => target);
+  if (near.length === 0) return;
+  for (const target of new Set([...near, ...ahead])) waiting.get(target)?.();
+  ahead.clear();
 }

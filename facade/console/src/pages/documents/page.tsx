@@ -3,6 +3,8 @@ import { useEffect, useMemo } from "preact/hooks";
 
 import { Failure } from "../../parts/failure";
 import { useLoaded } from "../../parts/loading";
+import { editorWords } from "../../words/documents/editor";
+import { documentsWords } from "../../words/documents/list";
 import { listGroups } from "./articles";
 import { OpenDocument } from "./document";
 import { Editor } from "./editor";
@@ -26,12 +28,12 @@ function OneDocument({ id }: { id: string }) {
   if (article !== undefined) return <Editor article={article} document={document} />;
   return (
     <>
-      <h1>Documents</h1>
+      <h1>{documentsWords.title}</h1>
       <Failure error={error} />
-      {data === undefined && error === undefined && <p role="status">Opening…</p>}
+      {data === undefined && error === undefined && <p role="status">{editorWords.opening}</p>}
       {data !== undefined && (
         <p>
-          There is no such document. <a href="/console/documents">All documents</a>
+          {documentsWords.unknown} <a href="/console/documents">{editorWords.all}</a>
         </p>
       )}
     </>

@@ -2,8 +2,10 @@
 import { useEffect } from "preact/hooks";
 
 import { useLoaded } from "../../parts/loading";
+import { editorWords } from "../../words/documents/editor";
 import { useDocument } from "./context";
 
+const text = editorWords.presence;
 const EVERY_MS = 10_000;
 // Those who asked for nothing for so long have left the page, though their sessions last longer.
 const HERE_MS = 60_000;
@@ -34,14 +36,14 @@ export function Presence() {
   if (others.length === 0) return null;
   const names = [...new Set(others.map(nameOf))];
   return (
-    <p class="hint presence" role="status" aria-label="Who else is here">
-      Also here: {names.join(", ")}
+    <p class="hint presence" role="status" aria-label={text.title}>
+      {text.others(names)}
     </p>
   );
 }
 
 function nameOf({ own, name, clientId }: OpenSession): string {
-  if (!own) return name || "a deleted user";
-  if (clientId === undefined) return "a program of yours";
-  return clientId.startsWith("console-") ? "you, in another tab" : clientId;
+  if (!own) return name || text.deletedUser;
+  if (clientId === undefined) return text.ownProgram;
+  return clientId.startsWith("console-") ? text.otherTab : clientId;
 }

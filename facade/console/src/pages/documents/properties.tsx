@@ -2,6 +2,7 @@
 import { useState } from "preact/hooks";
 
 import { Failure } from "../../parts/failure";
+import { stylesWords as text } from "../../words/documents/styles";
 import { useDocument } from "./context";
 import type { Entry } from "./document";
 import type { Block } from "./types";
@@ -9,55 +10,52 @@ import type { Block } from "./types";
 interface Property {
   /** Path in the style. */
   readonly path: readonly [string] | readonly [string, string];
-  readonly label: string;
   /** Values to choose from, "" for none; a text where absent, a check box for "flag". */
   readonly values?: readonly string[] | "flag";
 }
 
 const CSS: Property[] = [
-  { path: ["style", "color"], label: "Colour" },
-  { path: ["style", "backgroundColor"], label: "Background" },
-  { path: ["style", "fontSize"], label: "Font size" },
-  { path: ["style", "lineHeight"], label: "Line height" },
+  { path: ["style", "color"] },
+  { path: ["style", "backgroundColor"] },
+  { path: ["style", "fontSize"] },
+  { path: ["style", "lineHeight"] },
 ];
-const SERIAL: Property = { path: ["serial"], label: "Numbered", values: "flag" };
-const INDEX: Property = { path: ["isHideIndex"], label: "Hide the number", values: "flag" };
+const SERIAL: Property = { path: ["serial"], values: "flag" };
+const INDEX: Property = { path: ["isHideIndex"], values: "flag" };
 const OF_TYPE: Record<string, Property[]> = {
-  paragraph: [{ path: ["indent"], label: "Indent the first line", values: "flag" }],
+  paragraph: [{ path: ["indent"], values: "flag" }],
   h1: [INDEX],
   h2: [INDEX],
   h3: [INDEX],
   h4: [INDEX],
   h5: [INDEX],
   h6: [INDEX],
-  abstract: [{ path: ["language"], label: "Headed in", values: ["", "none", "en", "zh"] }],
-  label: [{ path: ["nameWidth"], label: "Width of the names" }],
+  abstract: [{ path: ["language"], values: ["", "none", "en", "zh"] }],
+  label: [{ path: ["nameWidth"] }],
   equation: [SERIAL],
-  image: [SERIAL, { path: ["columns"], label: "Columns", values: ["", "1", "2", "3"] }],
-  code: [{ path: ["isHideLanguage"], label: "Hide the language", values: "flag" }],
+  image: [SERIAL, { path: ["columns"], values: ["", "1", "2", "3"] }],
+  code: [{ path: ["isHideLanguage"], values: "flag" }],
   list: [
     {
       path: ["orderType"],
-      label: "Marks of items",
       values: ["", "disc", "decimal", "lower-alpha", "upper-alpha", "lower-roman", "upper-roman"],
     },
   ],
   table: [
-    { path: ["textAlign"], label: "Cells", values: ["", "start", "center", "end"] },
-    { path: ["firstColBold"], label: "First column in bold", values: "flag" },
+    { path: ["textAlign"], values: ["", "start", "center", "end"] },
+    { path: ["firstColBold"], values: "flag" },
   ],
 };
 const OF_DOCUMENT: Property[] = [
   {
     path: ["global", "paperSize"],
-    label: "Paper",
     values: ["", "A3", "A4", "A5", "B5", "Letter", "Legal"],
   },
-  { path: ["global", "orientation"], label: "Orientation", values: ["", "portrait", "landscape"] },
-  { path: ["global", "fontFamily"], label: "Font" },
-  { path: ["global", "fontSize"], label: "Font size" },
-  { path: ["global", "lineHeight"], label: "Line height" },
-  { path: ["global", "color"], label: "Colour" },
+  { path: ["global", "orientation"], values: ["", "portrait", "landscape"] },
+  { path: ["global", "fontFamily"] },
+  { path: ["global", "fontSize"] },
+  { path: ["global", "lineHeight"] },
+  { path: ["global", "color"] },
 ];
 const INTEGERS = new Set(["columns"]);
 
@@ -66,7 +64,7 @@ export function Properties({ entry, block }: { entry: Entry; block: Block }) {
   const properties = [...(OF_TYPE[block.type] ?? []), ...CSS];
   return (
     <Form
-      label="Style of the block"
+      label={text.ofBlock}
       properties={properties}
       style={entry.state.value?.block.style ?? {}}
       onChange={(patch) => edits.restyle(block.id, patch)}
@@ -78,7 +76,7 @@ export function DocumentProperties() {
   const { document, edits } = useDocument();
   return (
     <Form
-      label="Style of the document"
+      label={text.ofDocument}
       properties={OF_DOCUMENT}
       style={document.style.value}
       onChange={(patch) => edits.restyleArticle(patch)}
@@ -134,7 +132,9 @@ function Field({
   value: unknown;
   onSet: (value: unknown) => void;
 }) {
-  const { label, values, path } = property;
+  const { values, path } = property;
+  const name = path.at(-1)!;
+  const label = text.labels[name as keyof typeof text.labels];
   if (values === "flag") {
     return (
       <label class="check">
@@ -150,7 +150,7 @@ function Field({
   const shown = value === undefined || value === null ? "" : String(value);
   const read = (entered: string) => {
     if (entered === "") return null;
-    return INTEGERS.has(path.at(-1)!) ? Number(entered) : entered;
+    return INTEGERS.has(name) ? Number(entered) : entered;
   };
   if (values === undefined) {
     return (
@@ -166,7 +166,7 @@ function Field({
       <select value={shown} onChange={(event) => onSet(read(event.currentTarget.value))}>
         {values.map((one) => (
           <option key={one} value={one}>
-            {one || "as it comes"}
+            {text.values[one] ?? one}
           </option>
         ))}
       </select>

@@ -4,21 +4,13 @@ import { useState } from "preact/hooks";
 import { ConfirmButton } from "../../parts/confirm";
 import { Failure } from "../../parts/failure";
 import { safeAddress } from "../../parts/links";
+import { referencesWords } from "../../words/documents/references";
+import { words } from "../../words/common";
 import { CITATION_STYLES, text, title } from "./citations";
 import { useDocument } from "./context";
 import type { Reference } from "./types";
 
-const FIELDS = [
-  ["title", "Title"],
-  ["author", "Authors, with semicolons between them"],
-  ["journal", "Journal"],
-  ["year", "Year"],
-  ["volume", "Volume"],
-  ["pages", "Pages"],
-  ["publisher", "Publisher"],
-  ["doi", "DOI"],
-  ["url", "Address"],
-] as const;
+const FIELDS = Object.entries(referencesWords.fields);
 
 export function References({
   style,
@@ -35,10 +27,10 @@ export function References({
   );
   return (
     <section aria-labelledby="references" class="references">
-      <h2 id="references">References</h2>
+      <h2 id="references">{referencesWords.title}</h2>
       <div class="actions">
         <label class="inline">
-          Citation style
+          {referencesWords.style}
           <select value={style} onChange={(event) => onStyle(event.currentTarget.value)}>
             {Object.entries(CITATION_STYLES).map(([key, { name }]) => (
               <option key={key} value={key}>
@@ -48,12 +40,12 @@ export function References({
           </select>
         </label>
         <button type="button" class="quiet" onClick={() => setEditing("")}>
-          Add a reference
+          {referencesWords.add}
         </button>
       </div>
       {editing === "" && (
         <ReferenceForm
-          label="New reference"
+          label={referencesWords.formOfNew}
           onSave={async (fields) => {
             await edits.addReference(fields as Omit<Reference, "id">);
             setEditing(undefined);
@@ -62,16 +54,14 @@ export function References({
         />
       )}
       {sorted.length === 0 && editing === undefined && (
-        <p class="hint">
-          None yet. Add one, then cite it with a block or with selected text.
-        </p>
+        <p class="hint">{referencesWords.none}</p>
       )}
       <ol>
         {sorted.map((reference) => (
           <li key={reference.id} id={`reference-${numbers.get(reference.id) ?? reference.id}`}>
             {editing === reference.id ? (
               <ReferenceForm
-                label="Reference"
+                label={referencesWords.form}
                 reference={reference}
                 onSave={async (fields) => {
                   await edits.updateReference({ ...fields, id: reference.id });
@@ -114,7 +104,7 @@ function Entry({
     .filter((address) => address !== undefined);
   return (
     <>
-      <span class="number">{number === undefined ? "Not cited" : `[${number}]`}</span>{" "}
+      <span class="number">{number === undefined ? referencesWords.notCited : `[${number}]`}</span>{" "}
       {CITATION_STYLES[style]?.entry(reference) || title(reference)}{" "}
       {links.map((address) => (
         <>
@@ -125,12 +115,12 @@ function Entry({
       ))}
       <span class="actions">
         <button type="button" class="quiet" onClick={onEdit}>
-          Edit<span class="visually-hidden"> {title(reference)}</span>
+          {referencesWords.edit}<span class="visually-hidden"> {title(reference)}</span>
         </button>
         <ConfirmButton
-          label="Delete"
+          label={referencesWords.remove}
           name={title(reference)}
-          question={`Delete “${title(reference)}” and every citation of it?`}
+          question={referencesWords.removeQuestion(title(reference))}
           onConfirm={onDelete}
         />
       </span>
@@ -178,9 +168,9 @@ function ReferenceForm({
       ))}
       <Failure error={error} />
       <div class="actions">
-        <button type="submit">Save the reference</button>
+        <button type="submit">{referencesWords.save}</button>
         <button type="button" class="quiet" onClick={onCancel}>
-          Cancel
+          {words.cancel}
         </button>
       </div>
     </form>

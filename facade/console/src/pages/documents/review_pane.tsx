@@ -1,18 +1,14 @@
-// Comments on the document, and suggested edits, which are accepted or rejected here.
+// Comments on the document, and its pending suggestions.
 import { useEffect, useState } from "preact/hooks";
 
 import { ConfirmButton } from "../../parts/confirm";
 import { Failure } from "../../parts/failure";
 import { when } from "../../parts/formats";
 import { useLoaded } from "../../parts/loading";
+import { reviewsWords as words } from "../../words/documents/reviews";
 import { useDocument } from "./context";
-import {
-  type Comment,
-  type Suggestion,
-  type Thread,
-  authorName,
-  readReviews,
-} from "./reviews";
+import { type Comment, type Thread, authorName, readThreads } from "./reviews";
+import { SuggestionCard } from "./suggestion_card";
 import { holds } from "./types";
 
 const EVERY_MS = 5000;
@@ -20,14 +16,14 @@ const EVERY_MS = 5000;
 type Run = (path: string, body: object) => Promise<boolean>;
 
 export function ReviewPane() {
-  const { document: opened, edits } = useDocument();
+  const { document: opened, suggestions } = useDocument();
   const [hasResolved, setResolved] = useState(false);
   const [error, setError] = useState<unknown>();
-  const reviews = useLoaded(
-    (signal) => readReviews(opened.session, hasResolved, signal),
+  const comments = useLoaded(
+    (signal) => readThreads(opened.session, hasResolved, signal),
     [opened, hasResolved],
   );
-  const { reload } = reviews;
+  const { reload } = comments;
   useEffect(() => {
     const timer = setInterval(() => {
       if (!document.hidden) reload();
@@ -35,13 +31,11 @@ export function ReviewPane() {
     return () => clearInterval(timer);
   }, [reload]);
 
-  /** Send a call, show what it changed, and return whether it was answered. */
+  /** Send a call about a comment, and return whether it was answered. */
   async function run(path: string, body: object): Promise<boolean> {
     setError(undefined);
     try {
       await opened.session.call(path, () => body);
-      if (path === "suggestion/accept") edits.made("the acceptance of a suggestion");
-      await opened.refresh();
       return true;
     } catch (failure) {
       setError(failure);
@@ -51,22 +45,22 @@ export function ReviewPane() {
     }
   }
 
-  const threads = reviews.data?.threads ?? [];
-  const suggestions = reviews.data?.suggestions ?? [];
+  const threads = comments.data ?? [];
+  const pending = suggestions.pending.value;
   return (
     <section aria-labelledby="reviews" class="review-pane">
-      <h2 id="reviews">Comments</h2>
+      <h2 id="reviews">{words.title}</h2>
       <NewComment run={run} />
-      <Failure error={error ?? reviews.error} />
-      {suggestions.map((one) => (
-        <SuggestionCard key={one.id} suggestion={one} run={run} />
+      <Failure error={error ?? comments.error ?? suggestions.problem.value} />
+      {pending.map((one) => (
+        <SuggestionCard key={one.id} suggestion={one} />
       ))}
-      {reviews.data?.hasMore && <p class="hint">There are more suggestions.</p>}
+      {suggestions.hasMore.value && <p class="hint">{words.moreSuggestions}</p>}
       {threads.map((thread) => (
         <ThreadCard key={thread.id} thread={thread} run={run} />
       ))}
-      {reviews.data !== undefined && threads.length + suggestions.length === 0 && (
-        <p class="hint">There are no comments and no suggestions.</p>
+      {comments.data !== undefined && threads.length + pending.length === 0 && (
+        <p class="hint">{words.none}</p>
       )}
       <label class="check">
         <input
@@ -74,7 +68,7 @@ export function ReviewPane() {
           checked={hasResolved}
           onChange={(event) => setResolved(event.currentTarget.checked)}
         />
-        Show resolved comments
+        {words.showResolved}
       </label>
     </section>
   );
@@ -103,11 +97,11 @@ function NewComment({ run }: { run: Run }) {
   const { blockId, quote } = useTarget();
   const [text, setText] = useState("");
   if (blockId === "") {
-    return <p class="hint">Select a block, or words in it, to comment on them.</p>;
+    return <p class="hint">{words.selectFirst}</p>;
   }
   return (
     <form
-      aria-label="New comment"
+      aria-label={words.form}
       onSubmit={async (event) => {
         event.preventDefault();
         const body = quote === "" ? { blockId, text } : { blockId, text, quote };
@@ -115,7 +109,7 @@ function NewComment({ run }: { run: Run }) {
       }}
     >
       <label>
-        {quote === "" ? "Comment on the selected block" : `Comment on “${shortened(quote)}”`}
+        {quote === "" ? words.onBlock : words.onQuote(shortened(quote))}
         <textarea
           rows={2}
           maxLength={5000}
@@ -124,7 +118,7 @@ function NewComment({ run }: { run: Run }) {
         />
       </label>
       <button type="submit" disabled={text.trim() === ""}>
-        Comment
+        {words.comment}
       </button>
     </form>
   );
@@ -138,9 +132,9 @@ function ThreadCard({ thread, run }: { thread: Thread; run: Run }) {
     holds(opened.entry(id).state.value?.block, thread.blockId),
   );
   return (
-    <article class="review" aria-label={`Comment of ${authorName(thread)}`}>
+    <article class="review" aria-label={words.commentOf(authorName(thread))}>
       {thread.quote !== undefined && <blockquote>{shortened(thread.quote)}</blockquote>}
-      {thread.orphaned && <p class="hint">What this is about is no longer in the document.</p>}
+      {thread.orphaned && <p class="hint">{words.orphaned}</p>}
       {[thread, ...thread.replies].map((comment) => (
         <CommentText key={comment.id} comment={comment} />
       ))}
@@ -153,7 +147,7 @@ function ThreadCard({ thread, run }: { thread: Thread; run: Run }) {
               opened.wanted.value = holder;
             }}
           >
-            Show
+            {words.show}
           </button>
         )}
         <button
@@ -161,13 +155,13 @@ function ThreadCard({ thread, run }: { thread: Thread; run: Run }) {
           class="quiet"
           onClick={() => void run("comment/resolve", { commentId, resolved: !thread.resolved })}
         >
-          {thread.resolved ? "Open again" : "Resolve"}
+          {thread.resolved ? words.openAgain : words.resolve}
         </button>
         {thread.own && (
           <ConfirmButton
-            label="Delete"
-            name="comment"
-            question="Delete this comment with its replies?"
+            label={words.remove}
+            name={words.commentToRemove}
+            question={words.removeQuestion}
             onConfirm={async () => {
               await run("comment/delete", { commentId });
             }}
@@ -176,21 +170,21 @@ function ThreadCard({ thread, run }: { thread: Thread; run: Run }) {
       </div>
       <form
         class="actions"
-        aria-label="Reply"
+        aria-label={words.reply}
         onSubmit={async (event) => {
           event.preventDefault();
           if (await run("comment/reply", { commentId, text: reply })) setReply("");
         }}
       >
         <input
-          aria-label="Text of the reply"
-          placeholder="Reply"
+          aria-label={words.replyText}
+          placeholder={words.reply}
           maxLength={5000}
           value={reply}
           onInput={(event) => setReply(event.currentTarget.value)}
         />
         <button type="submit" class="quiet" disabled={reply.trim() === ""}>
-          Reply
+          {words.reply}
         </button>
       </form>
     </article>
@@ -203,50 +197,8 @@ function CommentText({ comment }: { comment: Comment }) {
       <p class="hint">
         {authorName(comment)} · {when(comment.time / 1000)}
       </p>
-      <p class="said">{comment.text || "(erased)"}</p>
+      <p class="said">{comment.text || words.erased}</p>
     </>
-  );
-}
-
-function SuggestionCard({ suggestion, run }: { suggestion: Suggestion; run: Run }) {
-  const suggestionId = suggestion.id;
-  return (
-    <article class="review suggestion" aria-label={`Suggestion of ${authorName(suggestion)}`}>
-      <p class="hint">
-        {authorName(suggestion)} · {when(suggestion.time / 1000)} ·{" "}
-        <code>{suggestion.endpoint}</code>
-      </p>
-      {suggestion.blocks.map((block) => (
-        <div key={block.blockId}>
-          {block.before !== undefined && <del>{block.before}</del>}
-          {block.after !== undefined && <ins>{block.after}</ins>}
-        </div>
-      ))}
-      {suggestion.references.length > 0 && (
-        <p class="hint">References: {suggestion.references.join(", ")}</p>
-      )}
-      {suggestion.style && <p class="hint">The style of the document</p>}
-      {suggestion.properties && <p class="hint">The properties of the document</p>}
-      {suggestion.stale && (
-        <p class="hint">What it changes has been edited since: it cannot be accepted.</p>
-      )}
-      <div class="actions">
-        <button
-          type="button"
-          disabled={suggestion.stale}
-          onClick={() => void run("suggestion/accept", { suggestionId })}
-        >
-          Accept
-        </button>
-        <button
-          type="button"
-          class="quiet"
-          onClick={() => void run("suggestion/reject", { suggestionId })}
-        >
-          {suggestion.own ? "Withdraw" : "Reject"}
-        </button>
-      </div>
-    </article>
   );
 }
 

@@ -1,7 +1,8 @@
-// Comments and suggestions of a document.
+// Comments of a document.
+import { reviewsWords } from "../../words/documents/reviews";
 import type { Session } from "./session";
 
-interface Author {
+export interface Author {
   readonly user: string;
   readonly name: string;
 }
@@ -22,48 +23,18 @@ export interface Thread extends Comment {
   readonly replies: readonly Comment[];
 }
 
-export interface Suggestion {
-  readonly id: string;
-  readonly author: Author;
-  readonly own: boolean;
-  readonly time: number;
-  readonly endpoint: string;
-  readonly stale: boolean;
-  readonly blocks: readonly { blockId: string; before?: string; after?: string }[];
-  readonly references: readonly string[];
-  readonly style: boolean;
-  readonly properties: boolean;
-}
-
-export interface Reviews {
-  readonly threads: readonly Thread[];
-  readonly suggestions: readonly Suggestion[];
-  readonly hasMore: boolean;
-}
-
-/** Read the comments of a document, and the first of its suggestions. */
-export async function readReviews(
+/** Read the comments of a document. */
+export async function readThreads(
   session: Session,
   hasResolved: boolean,
   signal: AbortSignal,
-): Promise<Reviews> {
+): Promise<readonly Thread[]> {
   const list = { resolved: hasResolved };
-  const [comments, suggested] = await Promise.all([
-    session.call<{ comments: Thread[] }>("comment/list", () => list, signal),
-    session.call<{ suggestions: Suggestion[]; hasMore: boolean }>(
-      "suggestion/list",
-      () => ({}),
-      signal,
-    ),
-  ]);
-  return {
-    threads: comments.comments,
-    suggestions: suggested.suggestions,
-    hasMore: suggested.hasMore,
-  };
+  const read = session.call<{ comments: Thread[] }>("comment/list", () => list, signal);
+  return (await read).comments;
 }
 
 /** Return the name of an author for people. */
 export function authorName({ own, author }: { own: boolean; author: Author }): string {
-  return own ? "You" : author.name || "A deleted user";
+  return own ? reviewsWords.you : author.name || reviewsWords.deletedUser;
 }

@@ -4,6 +4,9 @@ import { useRef, useState } from "preact/hooks";
 import { useActions } from "../../parts/actions";
 import { Failure } from "../../parts/failure";
 import { useLoaded } from "../../parts/loading";
+import { words } from "../../words/common";
+import { editorWords } from "../../words/documents/editor";
+import { shareWords } from "../../words/documents/share";
 import { call } from "./articles";
 import type { Article } from "./types";
 
@@ -38,13 +41,13 @@ export function ShareButton({
           dialog.current?.showModal();
         }}
       >
-        Share
+        {editorWords.share}
       </button>
-      <dialog ref={dialog} class="share" aria-label="Share" onClose={() => setShown(false)}>
+      <dialog ref={dialog} class="share" aria-label={shareWords.title} onClose={() => setShown(false)}>
         {isShown && <Sharing article={article} onChanged={onChanged} />}
         <div class="actions">
           <button type="button" class="quiet" onClick={() => dialog.current?.close()}>
-            Close
+            {words.close}
           </button>
         </div>
       </dialog>
@@ -78,17 +81,17 @@ function Sharing({
   const group = data?.groups.find((one) => one.group_id === article.group);
   return (
     <>
-      <h2>Share “{article.name}”</h2>
+      <h2>{shareWords.of(article.name)}</h2>
       <Failure error={error ?? unread} />
       <OneField
-        label="Name of the document"
-        action="Rename"
+        label={shareWords.name}
+        action={shareWords.rename}
         initial={article.name}
         onSubmit={(name) => run(() => change("doc/rename", { name }))}
       />
       <div class="actions">
         <label>
-          Group
+          {shareWords.group}
           <select
             value={String(article.group)}
             onChange={(event) => {
@@ -96,7 +99,7 @@ function Sharing({
               void run(() => change("doc/share", { group: chosen }));
             }}
           >
-            <option value="0">Private</option>
+            <option value="0">{shareWords.private}</option>
             {data?.groups.map((one) => (
               <option key={one.group_id} value={String(one.group_id)}>
                 {one.name}
@@ -106,7 +109,7 @@ function Sharing({
         </label>
         {article.group !== 0 && (
           <label>
-            Who may read and edit it
+            {shareWords.who}
             <select
               value={article.sharePermission.permission}
               onChange={(event) => {
@@ -114,20 +117,25 @@ function Sharing({
                 void run(() => change("doc/share", { permission }));
               }}
             >
-              <option value="group-only">Every member of the group</option>
-              <option value="private">Only you</option>
+              {Object.entries(shareWords.permissions).map(([permission, name]) => (
+                <option key={permission} value={permission}>
+                  {name}
+                </option>
+              ))}
             </select>
           </label>
         )}
       </div>
       {group !== undefined && <Members group={group} own={data?.user ?? ""} run={run} />}
       <OneField
-        label="Name of a new group"
-        action="Create"
+        label={shareWords.newGroup}
+        action={shareWords.create}
         onSubmit={(name) => run(() => call("group/create", { name }))}
       />
       <p class="hint">
-        Your id is <code>{data?.user}</code>: give it to the creator of a group who should add you.
+        {shareWords.ownId[0]}
+        <code>{data?.user}</code>
+        {shareWords.ownId[1]}
       </p>
     </>
   );
@@ -144,19 +152,19 @@ function Members({
 }) {
   const id = group.group_id;
   return (
-    <section aria-label={`Members of ${group.name}`}>
-      <h3>Members of {group.name}</h3>
+    <section aria-label={shareWords.members(group.name)}>
+      <h3>{shareWords.members(group.name)}</h3>
       <ul class="members">
         {group.members.map((member) => (
           <li key={member.user}>
-            {member.name || "A deleted user"} {member.isCreator && <em>(creator)</em>}{" "}
+            {member.name || shareWords.deletedUser} {member.isCreator && <em>{shareWords.creator}</em>}{" "}
             {group.isCreator && member.user !== own && (
               <button
                 type="button"
                 class="danger"
                 onClick={() => run(() => call("group/remove", { group: id, user: member.user }))}
               >
-                Remove<span class="visually-hidden"> {member.name}</span>
+                {shareWords.remove}<span class="visually-hidden"> {member.name}</span>
               </button>
             )}
           </li>
@@ -164,8 +172,8 @@ function Members({
       </ul>
       {group.isCreator && (
         <OneField
-          label="Id of a user to add"
-          action="Add"
+          label={shareWords.userToAdd}
+          action={shareWords.add}
           onSubmit={(user) => run(() => call("group/add", { group: id, user }))}
         />
       )}

@@ -1,21 +1,22 @@
 // Rows, columns and cells of the selected table.
 import { useState } from "preact/hooks";
 
+import { tablesWords as text } from "../../words/documents/tables";
 import { useDocument } from "./context";
 import type { TableEdit } from "./edits";
 import { type Block, elementsOf } from "./types";
 
 /** What can be done at a row and a column, both counted from 0. */
 const ACTIONS: Record<string, (row: number, column: number) => TableEdit> = {
-  "Insert a row above": (row) => ({ action: "insert-rows", row }),
-  "Insert a row below": (row) => ({ action: "insert-rows", row: row + 1 }),
-  "Insert a column before": (_, column) => ({ action: "insert-columns", column }),
-  "Insert a column after": (_, column) => ({ action: "insert-columns", column: column + 1 }),
-  "Merge with the cell beside": (row, column) => ({ action: "merge-cells", row, column, columns: 2 }),
-  "Merge with the cell below": (row, column) => ({ action: "merge-cells", row, column, rows: 2 }),
-  "Split the cell": (row, column) => ({ action: "split-cell", row, column }),
-  "Delete the row": (row) => ({ action: "delete-rows", row }),
-  "Delete the column": (_, column) => ({ action: "delete-columns", column }),
+  rowAbove: (row) => ({ action: "insert-rows", row }),
+  rowBelow: (row) => ({ action: "insert-rows", row: row + 1 }),
+  columnBefore: (_, column) => ({ action: "insert-columns", column }),
+  columnAfter: (_, column) => ({ action: "insert-columns", column: column + 1 }),
+  mergeBeside: (row, column) => ({ action: "merge-cells", row, column, columns: 2 }),
+  mergeBelow: (row, column) => ({ action: "merge-cells", row, column, rows: 2 }),
+  split: (row, column) => ({ action: "split-cell", row, column }),
+  deleteRow: (row) => ({ action: "delete-rows", row }),
+  deleteColumn: (_, column) => ({ action: "delete-columns", column }),
 };
 
 interface Props {
@@ -32,10 +33,10 @@ export function TableTools({ block, isBusy, onRun }: Props) {
   const width = block.colLength ?? 1;
   return (
     <>
-      <Slot name="Row" value={row} most={height} onChange={setRow} />
-      <Slot name="Column" value={column} most={width} onChange={setColumn} />
+      <Slot name={text.row} value={row} most={height} onChange={setRow} />
+      <Slot name={text.column} value={column} most={width} onChange={setColumn} />
       <select
-        aria-label="Rows, columns and cells"
+        aria-label={text.tools}
         value=""
         disabled={isBusy}
         onChange={(event) => {
@@ -44,9 +45,11 @@ export function TableTools({ block, isBusy, onRun }: Props) {
           if (edit) void onRun(() => edits.editTable(block, edit(row - 1, column - 1)));
         }}
       >
-        <option value="">Cells…</option>
-        {Object.keys(ACTIONS).map((name) => (
-          <option key={name}>{name}</option>
+        <option value="">{text.cells}</option>
+        {Object.entries(text.actions).map(([action, name]) => (
+          <option key={action} value={action}>
+            {name}
+          </option>
         ))}
       </select>
     </>

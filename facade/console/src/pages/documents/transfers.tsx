@@ -4,6 +4,8 @@ import { useRef, useState } from "preact/hooks";
 import { send } from "../../api/client";
 import { save } from "../../parts/save";
 import { upload } from "../../parts/upload";
+import { editsWords } from "../../words/documents/edits";
+import { transfersWords as text } from "../../words/documents/transfers";
 import { useDocument } from "./context";
 import type { Lost } from "./types";
 
@@ -24,20 +26,6 @@ interface Props {
   /** Runs an action, and shows its error. */
   onRun: (act: () => Promise<void>) => Promise<void>;
 }
-
-const FORMATS: Record<string, string> = {
-  pdf: "PDF",
-  docx: "Word (DOCX)",
-  odt: "LibreOffice (ODT)",
-  html: "Web page (HTML)",
-  markdown: "Markdown",
-  latex: "LaTeX",
-  typst: "Typst",
-  epub: "EPUB",
-  jats: "JATS XML",
-  bibtex: "References as BibTeX",
-  "csl-json": "References as CSL-JSON",
-};
 
 // The formats of files to import, by the ends of their names.
 const SUFFIXES: Record<string, string> = {
@@ -69,7 +57,7 @@ export function ExportMenu({ onLost, onRun }: Props) {
 
   return (
     <select
-      aria-label="Export…"
+      aria-label={text.export}
       value=""
       disabled={isBusy || !document.isOpen.value}
       onChange={(event) => {
@@ -78,8 +66,8 @@ export function ExportMenu({ onLost, onRun }: Props) {
         if (value) void exportAs(value);
       }}
     >
-      <option value="">{isBusy ? "Exporting…" : "Export…"}</option>
-      {Object.entries(FORMATS).map(([format, name]) => (
+      <option value="">{isBusy ? text.exporting : text.export}</option>
+      {Object.entries(text.formats).map(([format, name]) => (
         <option key={format} value={format}>
           {name}
         </option>
@@ -100,13 +88,13 @@ export function ImportButton({ onLost, onRun }: Props) {
       const suffix = file.name.split(".").at(-1)?.toLowerCase() ?? "";
       const format = SUFFIXES[suffix];
       if (format === undefined) {
-        throw new Error("Choose a file of Markdown, Word (DOCX), LaTeX, HTML or JATS.");
+        throw new Error(text.unknownFormat);
       }
       const source =
         format === "docx" ? { fileId: (await upload(file)).id } : { text: await file.text() };
       const body = () => ({ format, ...source });
       const imported = await document.session.call<Imported>("doc/import", body);
-      if (imported.ids.length + imported.referenceIds.length > 0) edits.made("the import");
+      if (imported.ids.length + imported.referenceIds.length > 0) edits.made(editsWords.names.import);
       onLost(imported.lost);
       await document.refresh();
     });
@@ -121,13 +109,13 @@ export function ImportButton({ onLost, onRun }: Props) {
         disabled={isBusy || !document.isOpen.value}
         onClick={() => input.current?.click()}
       >
-        {isBusy ? "Importing…" : "Import…"}
+        {isBusy ? text.importing : text.import}
       </button>
       <input
         ref={input}
         type="file"
         hidden
-        aria-label="Document to import"
+        aria-label={text.file}
         accept={Object.keys(SUFFIXES)
           .map((suffix) => `.${suffix}`)
           .join(",")}
@@ -144,11 +132,11 @@ export function ImportButton({ onLost, onRun }: Props) {
 export function LostList({ lost, onClose }: { lost: readonly Lost[]; onClose: () => void }) {
   if (lost.length === 0) return null;
   return (
-    <section class="hint" role="status" aria-label="What was left out">
+    <section class="hint" role="status" aria-label={text.lost}>
       <p>
-        The formats differ; this was left out:{" "}
+        {text.lostHint}{" "}
         <button type="button" class="quiet" onClick={onClose}>
-          Hide
+          {text.hide}
         </button>
       </p>
       <ul>
@@ -157,7 +145,7 @@ export function LostList({ lost, onClose }: { lost: readonly Lost[]; onClose: ()
             {one.place}: {one.reason}
           </li>
         ))}
-        {lost.length > 20 && <li>and {lost.length - 20} more</li>}
+        {lost.length > 20 && <li>{text.more(lost.length - 20)}</li>}
       </ul>
     </section>
   );

@@ -153,26 +153,6 @@ export interface ArticleGroup {
   articles: Article[];
 }
 
-export const NAMES: Record<string, string> = {
-  title: "Title",
-  h1: "Heading 1",
-  h2: "Heading 2",
-  h3: "Heading 3",
-  h4: "Heading 4",
-  h5: "Heading 5",
-  h6: "Heading 6",
-  paragraph: "Paragraph",
-  quote: "Quotation",
-  abstract: "Abstract",
-  label: "Label",
-  list: "List",
-  table: "Table",
-  code: "Code",
-  equation: "Formula",
-  image: "Figure",
-  author: "Authors",
-};
-
 /** Types whose children are leaves, so that one turns into another with its text. */
 export const TEXT_TYPES = [
   ...["title", "h1", "h2", "h3", "h4", "h5", "h6"],

@@ -2,7 +2,7 @@
 import { answerEvents } from "../../../api/answer_events";
 import { send } from "../../../api/client";
 import { safeAddress } from "../../../parts/links";
-import { words } from "../../../words/documents";
+import { assistWords } from "../../../words/documents/assist";
 import type { Prompt } from "./tasks";
 
 /** A page that a model cites, or has found. */
@@ -51,7 +51,7 @@ export async function ask(
     window.clearTimeout(later);
     showNow();
   }
-  if (!reader.isComplete) throw new Error(words.assist.brokeOff);
+  if (!reader.isComplete) throw new Error(assistWords.brokeOff);
 }
 
 type Json = Record<string, unknown>;

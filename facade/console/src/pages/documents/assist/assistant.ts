@@ -2,11 +2,12 @@
 import { type Signal, signal } from "@preact/signals";
 import type { EditorView } from "prosemirror-view";
 
-import { words } from "../../../words/documents";
-import { SUGGESTION_UNKNOWN, hasCode } from "../articles";
+import { assistWords } from "../../../words/documents/assist";
 import type { OpenDocument } from "../document";
 import type { Edits } from "../edits";
+import type { Suggestions } from "../suggestions";
 import { type Answer, type Source, ask } from "./asking";
+import { partsOf } from "./parts";
 import { citingEdits, suggestedEdits, textOf } from "./proposals";
 import { type Target, nodesOf, targetOf } from "./target";
 import { INSTRUCTED, type TaskName, WRITING, promptFor, withoutFence } from "./tasks";
@@ -42,6 +43,7 @@ export class Assistant {
   constructor(
     readonly document: OpenDocument,
     readonly edits: Edits,
+    readonly suggestions: Suggestions,
     readonly text: Signal<EditorView | undefined>,
     readonly title: () => string,
   ) {}
@@ -102,13 +104,10 @@ export class Assistant {
     const { suggestionId } = this.shown.value ?? {};
     if (!suggestionId) return;
     try {
-      await this.edits.acceptSuggestion(suggestionId);
+      await this.suggestions.accept(suggestionId);
     } catch (error) {
-      // One that was decided on elsewhere, among the comments, is done with.
-      if (!hasCode(error, SUGGESTION_UNKNOWN)) {
-        this.#set({ error });
-        return;
-      }
+      this.#set({ error });
+      return;
     }
     this.shown.value = undefined;
     this.text.value?.focus();
@@ -120,7 +119,7 @@ export class Assistant {
     if (target === undefined) return;
     const edits = () => citingEdits(this.document, this.#doc(), target, this.edits.nameOf, sources);
     try {
-      await this.edits.apply(edits, words.assist.citing);
+      await this.edits.apply(edits, assistWords.citing);
       this.shown.value = undefined;
       this.text.value?.focus();
     } catch (error) {
@@ -173,14 +172,16 @@ export class Assistant {
     const text = withoutFence(answer.text);
     this.#set({ phase: "storing", answer: { ...answer, text } });
     try {
-      if (text === "") throw new Error(words.assist.nothing);
+      if (text === "") throw new Error(assistWords.nothing);
       const isWritten = WRITING.includes(task);
+      const parts = isWritten ? undefined : await partsOf(text);
+      const { nameOf } = this.edits;
       const edits = () =>
-        suggestedEdits(this.document, this.#doc(), target, this.edits.nameOf, isWritten, text);
+        suggestedEdits(this.document, this.#doc(), target, nameOf, isWritten, text, parts);
       const suggestionId = await this.edits.suggest(edits);
       if (this.shown.value?.phase === "storing") this.#set({ phase: "ready", suggestionId });
       // The panel was closed meanwhile.
-      else await this.edits.reject(suggestionId);
+      else await this.suggestions.reject(suggestionId);
     } catch (error) {
       this.#set({ phase: "failed", error });
     }
@@ -190,8 +191,8 @@ export class Assistant {
     const { suggestionId } = this.shown.value ?? {};
     if (!suggestionId) return;
     this.#set({ suggestionId: "" });
-    // One that somebody else decided on is none any more.
-    await this.edits.reject(suggestionId).catch(() => undefined);
+    // What cannot be rejected now is shown in the text.
+    await this.suggestions.reject(suggestionId).catch(() => undefined);
   }
 
   /** Return the Markdown in front of a target and behind it. */
@@ -210,7 +211,7 @@ export class Assistant {
     const doc = this.text.value?.state.doc;
     const { target } = this.shown.value ?? {};
     const isThere = doc && target && nodesOf(doc, target, this.edits.nameOf) !== undefined;
-    if (!isThere) throw new Error(words.assist.gone);
+    if (!isThere) throw new Error(assistWords.gone);
     return doc;
   }
 
@@ -222,6 +223,6 @@ export class Assistant {
 async function firstModel(): Promise<string> {
   const { firstChoice, listModels } = await import("../../chat/models");
   const model = firstChoice(await listModels(new AbortController().signal));
-  if (model === undefined) throw new Error(words.assist.noModel);
+  if (model === undefined) throw new Error(assistWords.noModel);
   return model.id;
 }

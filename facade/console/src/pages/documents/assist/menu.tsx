@@ -1,9 +1,7 @@
 // Tasks for a model, in the tools of the selected block.
-import { words } from "../../../words/documents";
+import { assistWords as text } from "../../../words/documents/assist";
 import { useDocument } from "../context";
 import type { TaskName } from "./tasks";
-
-const text = words.assist;
 
 /** Tasks in a menu; those that need a text are left out where there is none. */
 const IN_EMPTY: readonly TaskName[] = ["write", "continue"];

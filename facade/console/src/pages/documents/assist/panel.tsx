@@ -6,15 +6,13 @@ import { ApiError } from "../../../api/client";
 import { Failure } from "../../../parts/failure";
 import { useLoaded } from "../../../parts/loading";
 import { Markdown } from "../../../parts/markdown";
-import { words } from "../../../words/documents";
+import { assistWords as text } from "../../../words/documents/assist";
 import { ModelField, listModels } from "../../chat/models";
 import { useDocument } from "../context";
 import { DifferenceText } from "../difference";
 import type { Assistant, Shown } from "./assistant";
 import type { Source } from "./asking";
 import { INSTRUCTED, WRITING } from "./tasks";
-
-const text = words.assist;
 
 export function Panel() {
   const { assistant, text: view } = useDocument();

@@ -4,12 +4,14 @@ import type { Node } from "prosemirror-model";
 import type { OpenDocument } from "../document";
 import { idOf, schema } from "../prose/schema";
 import { toChildren } from "../prose/blocks";
-import { words } from "../../../words/documents";
+import { assistWords } from "../../../words/documents/assist";
 import type { Reference } from "../types";
 import type { Source } from "./asking";
-import { type Target, isInPlace, nodesOf, passageAt } from "./target";
+import type { Part } from "./parts";
+import { citedAs, edited, rewritingEdits } from "./rewriting";
+import { type Target, nodesOf, passageAt } from "./target";
 
-type EditBody = { readonly endpoint: string } & Record<string, unknown>;
+export type EditBody = { readonly endpoint: string } & Record<string, unknown>;
 type NameOf = (id: string) => string;
 
 const { prose, list, citation } = schema.nodes;
@@ -29,10 +31,13 @@ export function suggestedEdits(
   nameOf: NameOf,
   isBelow: boolean,
   text: string,
+  /** The blocks of the text; undefined where they are one whole. */
+  parts: readonly Part[] | undefined,
 ): EditBody[] {
   const { nodes } = nodesOf(doc, target, nameOf)!;
   const ids = target.blockIds.map(nameOf);
-  const place = document.order.value.indexOf(ids[0]!);
+  const order = document.order.value;
+  const place = order.indexOf(ids[0]!);
   const written = (position: number): EditBody => ({ endpoint: "doc/write", markdown: text, position });
   const deleted = ids.map((blockId): EditBody => ({ endpoint: "block/delete", blockId }));
   if (isBelow) {
@@ -45,27 +50,19 @@ export function suggestedEdits(
     const by = escaped(passage.before) + citedAs("", text) + escaped(passage.after);
     return [edited(ids[0]!, old, by)];
   }
-  const [only] = nodes;
-  if (nodes.length === 1 && isInPlace(only!) && !text.includes("\n\n")) {
-    // The signs of a heading are no part of its text.
-    const old = document.entry(ids[0]!).state.value?.text.replace(/^#+ /, "") ?? "";
-    return [edited(ids[0]!, old, citedAs(old, text.replace(/^#+ /, "")))];
-  }
   if (!nodes.every((node) => node.type === prose || node.type === list)) {
-    throw new Error(words.assist.textsOnly);
+    throw new Error(assistWords.textsOnly);
   }
-  return [...deleted, written(place)];
-}
-
-function edited(blockId: string, old: string, by: string): EditBody {
-  return { endpoint: "block/text/edit", blockId, edits: [{ old, new: by }] };
-}
-
-/** Return Markdown in which numbers in brackets that a text does not have are no citations. */
-function citedAs(old: string, text: string): string {
-  return text.replace(/(?<!\\)\[(\d[^[\]]*)\](?!\()/g, (mark, inner: string) =>
-    old.includes(mark) ? mark : `\\[${inner}\\]`,
-  );
+  const blocks = ids
+    .map((id, at) => {
+      const markdown = document.entry(id).state.value?.text ?? "";
+      return { id, node: nodes[at]!, text: markdown, place: order.indexOf(id) };
+    })
+    .filter((block) => block.text !== "");
+  if (parts === undefined || blocks.length === 0) return [...deleted, written(place)];
+  const edits = rewritingEdits(blocks, parts);
+  if (edits.length === 0) throw new Error(assistWords.same);
+  return edits;
 }
 
 /** Return a text as Markdown that reads as the text does. */
@@ -97,7 +94,7 @@ export function citingEdits(
 function cited(doc: Node, target: Target, nameOf: NameOf, ids: readonly string[]): EditBody {
   const block = nodesOf(doc, target, nameOf)!;
   const last = block.nodes.at(-1)!;
-  if (last.type !== prose && last.type !== list) throw new Error(words.assist.textsOnly);
+  if (last.type !== prose && last.type !== list) throw new Error(assistWords.textsOnly);
   const start = block.to - last.nodeSize;
   // Behind the passage, or all that is in the block.
   const at = (passageAt(doc, target, nameOf)?.to ?? endOf(last, start)) - start;

@@ -2,10 +2,8 @@
 import type { Node } from "prosemirror-model";
 import { type EditorState, TextSelection } from "prosemirror-state";
 
-import { kindOf } from "../prose/blocks";
 import { find } from "../prose/positions";
 import { idOf, schema } from "../prose/schema";
-import { HEADING_TYPES } from "../types";
 
 const { prose } = schema.nodes;
 
@@ -97,9 +95,4 @@ export function passageAt(
   if (at < 0) return undefined;
   const from = block.from + 1 + at + passage.before.length;
   return { from, to: from + passage.text.length };
-}
-
-/** Return whether the text of a block alone can be edited where it is, with the marks around. */
-export function isInPlace(node: Node): boolean {
-  return node.type === prose && ["paragraph", ...HEADING_TYPES].includes(kindOf(node));
 }

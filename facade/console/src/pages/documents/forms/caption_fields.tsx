@@ -2,6 +2,7 @@
 // texts refer to the block.
 import { useState } from "preact/hooks";
 
+import { formsWords as text } from "../../../words/documents/forms";
 import { CAPTIONED_TYPES, type BlockContent, LABELLED_TYPES } from "../types";
 import type { FieldsProps } from "./form";
 import { type Holder, TextEditor, readLeaves } from "../prose/text_editor";
@@ -25,16 +26,16 @@ export function CaptionFields({ block, provide }: FieldsProps) {
     <>
       {hasCaption && (
         <div class="field">
-          <span aria-hidden="true">Caption</span>
-          <TextEditor leaves={block.caption ?? []} label="Caption" holder={holder} />
+          <span aria-hidden="true">{text.caption}</span>
+          <TextEditor leaves={block.caption ?? []} label={text.caption} holder={holder} />
         </div>
       )}
       <label>
-        Label, by which texts refer to it
+        {text.label}
         <input
           value={label}
           maxLength={100}
-          placeholder="fig-tides"
+          placeholder={text.labelExample}
           onInput={(event) => setLabel(event.currentTarget.value)}
         />
       </label>

@@ -1,6 +1,7 @@
 // The form of each type of block. A form hands a function up that returns what the block is to hold.
 import { useState } from "preact/hooks";
 
+import { formsWords as text } from "../../../words/documents/forms";
 import type { Author, Block, Institution } from "../types";
 import { elementsOf, leavesOf } from "../types";
 import { Formula } from "../kinds/formula";
@@ -39,7 +40,7 @@ function EquationFields({ block, provide }: FieldsProps) {
   return (
     <>
       <label>
-        LaTeX
+        {text.latex}
         <textarea
           class="code"
           rows={4}
@@ -60,11 +61,11 @@ function CodeFields({ block, provide }: FieldsProps) {
   return (
     <>
       <label>
-        Language
+        {text.language}
         <input value={language} onInput={(event) => setLanguage(event.currentTarget.value)} />
       </label>
       <label>
-        Code
+        {text.code}
         <textarea
           class="code"
           rows={8}
@@ -112,7 +113,7 @@ function LabelFields({ block, provide }: FieldsProps) {
       {rows.map((row, place) => (
         <div key={row.key} class="row">
           <input
-            aria-label={`Name ${place + 1}`}
+            aria-label={text.items.name(place + 1)}
             value={row.name}
             onInput={(event) => {
               const name = event.currentTarget.value;
@@ -121,14 +122,14 @@ function LabelFields({ block, provide }: FieldsProps) {
           />
           <TextEditor
             leaves={row.item ? leavesOf(row.item) : []}
-            label={`Text ${place + 1}`}
+            label={text.items.text(place + 1)}
             holder={row.holder}
           />
-          <Remove name={`Item ${place + 1}`} onUse={() => setRows(rows.filter((one) => one !== row))} />
+          <Remove name={text.items.item(place + 1)} onUse={() => setRows(rows.filter((one) => one !== row))} />
         </div>
       ))}
       <button type="button" class="quiet" onClick={add}>
-        Add an item
+        {text.items.add}
       </button>
     </>
   );
@@ -167,22 +168,22 @@ function AuthorFields({ block, provide }: FieldsProps) {
         return (
           <div key={number} class="row">
             <input
-              aria-label={`Author ${number + 1}`}
+              aria-label={text.authors.author(number + 1)}
               value={author.name}
               onInput={(event) => change({ name: event.currentTarget.value })}
             />
             <select
-              aria-label={`Institution of author ${number + 1}`}
+              aria-label={text.authors.institutionOf(number + 1)}
               value={author.at === undefined ? "" : String(places.indexOf(author.at))}
               onChange={(event) => {
                 const { value } = event.currentTarget;
                 change({ at: value === "" ? undefined : places[Number(value)] });
               }}
             >
-              <option value="">No institution</option>
+              <option value="">{text.authors.noInstitution}</option>
               {places.map((place, at) => (
                 <option key={at} value={String(at)}>
-                  {place.name || `Institution ${at + 1}`}
+                  {place.name || text.authors.institution(at + 1)}
                 </option>
               ))}
             </select>
@@ -192,10 +193,10 @@ function AuthorFields({ block, provide }: FieldsProps) {
                 checked={author.isStar ?? false}
                 onChange={(event) => change({ isStar: event.currentTarget.checked })}
               />
-              Star
+              {text.authors.star}
             </label>
             <Remove
-              name={`Author ${number + 1}`}
+              name={text.authors.author(number + 1)}
               onUse={() => setAuthors(authors.filter((one) => one !== author))}
             />
           </div>
@@ -204,7 +205,7 @@ function AuthorFields({ block, provide }: FieldsProps) {
       {places.map((place, number) => (
         <div key={number} class="row">
           <input
-            aria-label={`Institution ${number + 1}`}
+            aria-label={text.authors.institution(number + 1)}
             value={place.name}
             onInput={(event) => {
               const changed = { ...place, name: event.currentTarget.value };
@@ -213,7 +214,7 @@ function AuthorFields({ block, provide }: FieldsProps) {
             }}
           />
           <Remove
-            name={`Institution ${number + 1}`}
+            name={text.authors.institution(number + 1)}
             onUse={() => {
               setPlaces(places.filter((one) => one !== place));
               setAuthors(authors.map((one) => (one.at === place ? { ...one, at: undefined } : one)));
@@ -227,10 +228,10 @@ function AuthorFields({ block, provide }: FieldsProps) {
           class="quiet"
           onClick={() => setAuthors([...authors, { name: "", at: undefined }])}
         >
-          Add an author
+          {text.authors.add}
         </button>
         <button type="button" class="quiet" onClick={() => setPlaces([...places, { name: "" }])}>
-          Add an institution
+          {text.authors.addInstitution}
         </button>
       </div>
     </>

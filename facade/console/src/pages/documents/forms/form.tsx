@@ -1,4 +1,5 @@
 // What the forms of all types of blocks have.
+import { formsWords } from "../../../words/documents/forms";
 import type { Block, BlockContent } from "../types";
 
 export type Collect = () => BlockContent;
@@ -12,7 +13,7 @@ export interface FieldsProps {
 export function Remove({ name, onUse }: { name: string; onUse: () => void }) {
   return (
     <button type="button" class="danger" onClick={onUse}>
-      Remove<span class="visually-hidden"> {name}</span>
+      {formsWords.remove}<span class="visually-hidden"> {name}</span>
     </button>
   );
 }

@@ -4,14 +4,12 @@ import { useState } from "preact/hooks";
 import { Failure } from "../../../parts/failure";
 import { upload } from "../../../parts/upload";
 import { FileButton } from "../../../parts/uploads";
+import { formsWords } from "../../../words/documents/forms";
 import type { Picture } from "../types";
 import { type FieldsProps, Remove } from "./form";
 
-const TEXTS = [
-  ["alt", "Description, for those who do not see it"],
-  ["title", "Title, shown when it is pointed at"],
-  ["width", "Width, such as 50% or 12rem"],
-] as const;
+const text = formsWords.pictures;
+const TEXTS = ["alt", "title", "width"] as const;
 
 export function PictureFields({ block, provide }: FieldsProps) {
   const [pictures, setPictures] = useState<Picture[]>(block.image ?? []);
@@ -44,10 +42,10 @@ export function PictureFields({ block, provide }: FieldsProps) {
     <>
       {pictures.map((picture, place) => (
         <fieldset key={place}>
-          <legend>Picture {place + 1}</legend>
+          <legend>{text.picture(place + 1)}</legend>
           {picture.fileId === undefined ? (
             <label>
-              Address
+              {text.address}
               <input
                 type="url"
                 value={picture.url ?? ""}
@@ -56,12 +54,12 @@ export function PictureFields({ block, provide }: FieldsProps) {
             </label>
           ) : (
             <p class="hint">
-              File <code>{picture.fileId}</code>
+              {text.file} <code>{picture.fileId}</code>
             </p>
           )}
-          {TEXTS.map(([name, label]) => (
+          {TEXTS.map((name) => (
             <label key={name}>
-              {label}
+              {text[name]}
               <input
                 value={String(picture[name] ?? "")}
                 onInput={(event) => change(place, name, event.currentTarget.value)}
@@ -69,16 +67,16 @@ export function PictureFields({ block, provide }: FieldsProps) {
             </label>
           ))}
           <Remove
-            name={`picture ${place + 1}`}
+            name={text.pictureToRemove(place + 1)}
             onUse={() => setPictures(pictures.filter((one) => one !== picture))}
           />
         </fieldset>
       ))}
       <Failure error={error} />
       <div class="actions">
-        <FileButton label="Upload pictures" accept="image/*" onFiles={(files) => void add(files)} />
+        <FileButton label={text.upload} accept="image/*" onFiles={(files) => void add(files)} />
         <button type="button" class="quiet" onClick={() => setPictures([...pictures, { url: "" }])}>
-          Add an address
+          {text.addAddress}
         </button>
       </div>
     </>

@@ -2,6 +2,7 @@
 // what they are.
 import { useState } from "preact/hooks";
 
+import { tablesWords as text } from "../../../words/documents/tables";
 import { type Block, elementsOf, leavesOf } from "../types";
 import { type FieldsProps, Remove } from "./form";
 import { type Holder, TextEditor, readLeaves } from "../prose/text_editor";
@@ -17,13 +18,6 @@ interface Row {
   row: Block | undefined;
   cells: Cell[];
 }
-
-const ALIGNMENTS = [
-  ["", "As the text"],
-  ["start", "Left"],
-  ["center", "Centre"],
-  ["end", "Right"],
-] as const;
 
 let lastKey = 0;
 
@@ -70,14 +64,14 @@ export function TableFields({ block, provide }: FieldsProps) {
               {columns.map((column) => (
                 <td key={column}>
                   <select
-                    aria-label={`Alignment of column ${column + 1}`}
+                    aria-label={text.alignmentOf(column + 1)}
                     value={align[column] ?? ""}
                     onChange={(event) => {
                       const chosen = event.currentTarget.value || null;
                       setAlign(columns.map((one) => (one === column ? chosen : (align[one] ?? null))));
                     }}
                   >
-                    {ALIGNMENTS.map(([value, name]) => (
+                    {Object.entries(text.alignments).map(([value, name]) => (
                       <option key={value} value={value}>
                         {name}
                       </option>
@@ -94,7 +88,7 @@ export function TableFields({ block, provide }: FieldsProps) {
                   <td key={cell.key} colSpan={cell.cell?.colSpan} rowSpan={cell.cell?.rowSpan}>
                     <TextEditor
                       leaves={cell.cell ? leavesOf(cell.cell) : []}
-                      label={`Row ${place + 1}, column ${column + 1}`}
+                      label={text.cell(place + 1, column + 1)}
                       holder={cell.holder}
                       isFirst={place === 0 && column === 0}
                     />
@@ -103,7 +97,7 @@ export function TableFields({ block, provide }: FieldsProps) {
                 {!hasSpans && rows.length > 1 && (
                   <td>
                     <Remove
-                      name={`row ${place + 1}`}
+                      name={text.rowToRemove(place + 1)}
                       onUse={() => setRows(rows.filter((one) => one !== row))}
                     />
                   </td>
@@ -122,14 +116,14 @@ export function TableFields({ block, provide }: FieldsProps) {
             setRows([...rows, { key: ++lastKey, row: undefined, cells }]);
           }}
         >
-          Add a row
+          {text.addRow}
         </button>
         <button
           type="button"
           class="quiet"
           onClick={() => setRows(rows.map((row) => ({ ...row, cells: [...row.cells, newCell()] })))}
         >
-          Add a column
+          {text.addColumn}
         </button>
         {!hasSpans && width > 1 && (
           <button
@@ -139,7 +133,7 @@ export function TableFields({ block, provide }: FieldsProps) {
               setRows(rows.map((row) => ({ ...row, cells: row.cells.slice(0, width - 1) })))
             }
           >
-            Remove the last column
+            {text.removeColumn}
           </button>
         )}
       </div>

@@ -1,6 +1,8 @@
 // A block as readers see it.
 import type { JSX } from "preact";
 
+import { blocksWords } from "../../../words/documents/blocks";
+import { tablesWords } from "../../../words/documents/tables";
 import { colours, length, look } from "../look";
 import { useDocument } from "../context";
 import { type Block, type BlockState, type Css, elementsOf, isObject, leavesOf } from "../types";
@@ -70,7 +72,7 @@ export function Content({ state }: { state: BlockState }) {
           {block.equation?.trim() ? (
             <Formula tex={block.equation} isBlock />
           ) : (
-            <span class="hint">An empty formula</span>
+            <span class="hint">{blocksWords.emptyFormula}</span>
           )}
         </div>
       );
@@ -88,6 +90,7 @@ export function Content({ state }: { state: BlockState }) {
         <div
           id={identifier(block)}
           class={`${dress.class}${style["serial"] ? " serial" : ""}`}
+          data-name={blocksWords.names["image"]}
         >
           <Figure state={state} />
           <Caption block={block} />
@@ -127,7 +130,7 @@ function Caption({ block }: { block: Block }) {
 
 function Text({ block }: { block: Block }) {
   const leaves = leavesOf(block);
-  if (leaves.every((leaf) => leaf.text === "" && leaf.cite === undefined && !isObject(leaf))) return <span class="hint">Empty</span>;
+  if (leaves.every((leaf) => leaf.text === "" && leaf.cite === undefined && !isObject(leaf))) return <span class="hint">{blocksWords.empty}</span>;
   return <Leaves leaves={leaves} />;
 }
 
@@ -198,7 +201,7 @@ function Table({ state, dress }: { state: BlockState; dress: Dress }) {
   if (style["padding"] !== undefined) cell["padding"] = length(style["padding"]);
   const columns = alignments(block);
   return (
-    <div class="scroll" id={identifier(block)} tabIndex={0} role="region" aria-label="Table">
+    <div class="scroll" id={identifier(block)} tabIndex={0} role="region" aria-label={tablesWords.table}>
       <table
         {...dress}
         class={`${dress.class}${style["firstColBold"] ? " first-column" : ""}`}
@@ -270,7 +273,7 @@ function Authors({ state, dress }: { state: BlockState; dress: Dress }) {
   return (
     <div {...dress}>
       <p class={`names${colours(names)}`} style={look(names)}>
-        {author.length === 0 && <span class="hint">No authors yet</span>}
+        {author.length === 0 && <span class="hint">{blocksWords.noAuthors}</span>}
         {author.map((one, place) => (
           <span key={place}>
             {one.name}

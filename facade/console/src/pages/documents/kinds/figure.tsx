@@ -3,6 +3,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 
 import { send } from "../../../api/client";
 import { safeAddress } from "../../../parts/links";
+import { blocksWords } from "../../../words/documents/blocks";
 import { length, look } from "../look";
 import { useNear } from "../near";
 import type { BlockState, Picture } from "../types";
@@ -11,7 +12,7 @@ const DATA_IMAGE = /^data:image\/[a-z0-9.+-]+[;,]/i;
 
 export function Figure({ state }: { state: BlockState }) {
   const pictures = state.block.image ?? [];
-  if (pictures.length === 0) return <p class="hint">A figure without a picture yet</p>;
+  if (pictures.length === 0) return <p class="hint">{blocksWords.noPicture}</p>;
   const columns = Number(state.style["columns"] ?? Math.min(pictures.length, 3));
   return (
     <div
@@ -35,10 +36,10 @@ function Shown({ picture }: { picture: Picture }) {
   const address = safeAddress(url);
   return (
     <p class="elsewhere">
-      {picture.alt || "A picture"}{" "}
+      {picture.alt || blocksWords.picture}{" "}
       {address !== undefined && (
         <a href={address} target="_blank" rel="noopener noreferrer">
-          at {new URL(address).host}
+          {blocksWords.pictureAt(new URL(address).host)}
         </a>
       )}
     </p>

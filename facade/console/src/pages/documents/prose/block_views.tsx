@@ -4,13 +4,14 @@ import type { Node } from "prosemirror-model";
 import type { EditorView, NodeView, ViewMutationRecord } from "prosemirror-view";
 import { render } from "preact";
 
+import { blocksWords } from "../../../words/documents/blocks";
 import type { Shared } from "../context";
 import { dragged, dropTarget } from "../drag";
 import { EditForm } from "../edit_form";
 import type { Entry } from "../document";
 import { ABSTRACT_NAMES, Content, LEVELS } from "../kinds/content";
 import { type Look, colours, look } from "../look";
-import { type Block, type BlockState, type Css, HEADING_TYPES, NAMES } from "../types";
+import { type Block, type BlockState, type Css, HEADING_TYPES } from "../types";
 import { kindOf } from "./blocks";
 import { Conflict } from "./conflict";
 import { island, renderInto } from "./inline_views";
@@ -51,8 +52,9 @@ abstract class FrameView implements NodeView {
     const entry = this.shared.document.entry(id);
     const kind = kindOf(this.node);
     this.dom.dataset["block"] = id;
-    this.dom.setAttribute("aria-label", NAMES[kind] ?? kind);
-    this.handle.title = `Drag to move the ${HEADING_TYPES.includes(kind) ? "section" : "block"}`;
+    this.dom.setAttribute("aria-label", blocksWords.names[kind] ?? kind);
+    const isHeading = HEADING_TYPES.includes(kind);
+    this.handle.title = isHeading ? blocksWords.dragSection : blocksWords.dragBlock;
     const stops = [
       effect(() => {
         const style = entry.state.value?.style ?? {};
@@ -166,7 +168,7 @@ class TextView extends FrameView {
 
   #mark(): void {
     this.contentDOM.classList.toggle("empty", this.node.content.size === 0);
-    if (this.node.content.size === 0) this.contentDOM.dataset["name"] = NAMES[kindOf(this.node)];
+    if (this.node.content.size === 0) this.contentDOM.dataset["name"] = blocksWords.names[kindOf(this.node)];
   }
 }
 

@@ -2,7 +2,7 @@
 import { Fragment, type Node } from "prosemirror-model";
 import type { EditorView } from "prosemirror-view";
 
-import { words } from "../../../words/documents";
+import { editsWords } from "../../../words/documents/edits";
 import type { Shared } from "../context";
 import { idOf, schema } from "./schema";
 
@@ -42,7 +42,7 @@ export async function pasteLatex(
   const { document, edits } = shared;
   const after = makeRoom(view);
   try {
-    const { ids, lost } = await edits.importText("latex", text, after, words.paste);
+    const { ids, lost } = await edits.importText("latex", text, after, editsWords.names.paste);
     shared.lost.value = lost;
     document.wanted.value = ids.at(-1) ?? "";
   } catch (error) {

@@ -7,6 +7,7 @@ import type { ComponentChildren } from "preact";
 import { useRef, useState } from "preact/hooks";
 
 import { safeAddress } from "../../../parts/links";
+import { marksWords as words } from "../../../words/documents/marks";
 import { title } from "../citations";
 import { useDocument } from "../context";
 import { type CitationItem, type Leaf, citationsOf } from "../types";
@@ -51,36 +52,36 @@ export function MarkBar() {
 
   const selected = selectedAtom(view);
   return (
-    <div class="marks" role="toolbar" aria-label="Marks of the selected text">
-      <Mark type="strong" name="Bold" run={run} view={view}>
+    <div class="marks" role="toolbar" aria-label={words.title}>
+      <Mark type="strong" name={words.bold} run={run} view={view}>
         <b>B</b>
       </Mark>
-      <Mark type="em" name="Italic" run={run} view={view}>
+      <Mark type="em" name={words.italic} run={run} view={view}>
         <i>I</i>
       </Mark>
-      <Mark type="underline" name="Underline" run={run} view={view}>
+      <Mark type="underline" name={words.underline} run={run} view={view}>
         <u>U</u>
       </Mark>
-      <Mark type="strike" name="Strike through" run={run} view={view}>
+      <Mark type="strike" name={words.strike} run={run} view={view}>
         <s>S</s>
       </Mark>
-      <Mark type="code" name="Code" run={run} view={view}>
+      <Mark type="code" name={words.code} run={run} view={view}>
         <code>{"<>"}</code>
       </Mark>
-      <Button name="Formula in TeX" onUse={() => run(makeFormula)}>
-        TeX
+      <Button name={words.formula} onUse={() => run(makeFormula)}>
+        {words.formulaSign}
       </Button>
-      <Button name="No marks" onUse={() => run(plain)}>
+      <Button name={words.plain} onUse={() => run(plain)}>
         T
       </Button>
       {selected?.type === formula && <TexField view={view} node={selected} />}
       <input
         type="color"
-        aria-label="Colour"
+        aria-label={words.colour}
         onChange={(event) => run(setMark(marks["color"]!, { color: event.currentTarget.value }))}
       />
       <select
-        aria-label="Cite a reference"
+        aria-label={words.cite}
         value=""
         onChange={(event) => {
           const id = event.currentTarget.value;
@@ -88,7 +89,7 @@ export function MarkBar() {
           if (id) cite(id);
         }}
       >
-        <option value="">Cite…</option>
+        <option value="">{words.citeChoice}</option>
         {open.references.value.map((reference) => (
           <option key={reference.id} value={reference.id}>
             {title(reference)}
@@ -97,19 +98,19 @@ export function MarkBar() {
       </select>
       <input
         class="place"
-        aria-label="Place in the reference to cite"
-        placeholder="p. 3"
+        aria-label={words.place}
+        placeholder={words.placeExample}
         maxLength={200}
         value={place}
         onInput={(event) => setPlace(event.currentTarget.value)}
         onKeyDown={keepEnter}
       />
-      <Button name="Footnote" onUse={() => run(note)}>
-        Footnote
+      <Button name={words.footnote} onUse={() => run(note)}>
+        {words.footnote}
       </Button>
       {labels.length > 0 && (
         <select
-          aria-label="Refer to a block"
+          aria-label={words.refer}
           value=""
           onChange={(event) => {
             const ref = event.currentTarget.value;
@@ -117,7 +118,7 @@ export function MarkBar() {
             if (ref) run(insertLeaf({ type: "ref", text: "", ref }));
           }}
         >
-          <option value="">Refer to…</option>
+          <option value="">{words.referChoice}</option>
           {labels.map(([label, { text }]) => (
             <option key={label} value={label}>
               {text}
@@ -128,18 +129,18 @@ export function MarkBar() {
       <input
         type="url"
         class="address"
-        aria-label="Address of a link"
-        placeholder="https://…"
+        aria-label={words.address}
+        placeholder={words.addressExample}
         value={address}
         onInput={(event) => setAddress(event.currentTarget.value)}
         onKeyDown={keepEnter}
       />
       <Button
-        name="Link"
+        name={words.link}
         isOff={safeAddress(address) === undefined}
         onUse={() => run(setMark(marks["link"]!, { url: safeAddress(address) ?? "" }))}
       >
-        Link
+        {words.link}
       </Button>
     </div>
   );
@@ -207,7 +208,7 @@ function TexField({ view, node }: { view: EditorView; node: Node }) {
   return (
     <input
       class="code tex"
-      aria-label="TeX of the formula"
+      aria-label={words.formulaField}
       value={node.attrs["tex"] as string}
       onInput={(event) => {
         const tex = event.currentTarget.value;

@@ -41,7 +41,9 @@ export function selectAgain(
     if (!node.isAtom && before.type === node.type) {
       return { at: at + 1 + Math.min(mapped(within, before, node), node.content.size), node };
     }
-    return { at, node };
+    // Of a block that was no text, or had not been read, the caret is at the end.
+    const end = Math.max(at + 1, at + node.nodeSize - 1);
+    return { at: node.isAtom ? at : Selection.near(tr.doc.resolve(end), -1).head, node };
   }
   const { anchor } = selection;
   // That of a whole block ends in front of the next one.

@@ -1,21 +1,17 @@
 // Whether all that was typed is stored.
+import { blocksWords } from "../../../words/documents/blocks";
 import { useDocument } from "../context";
 import type { SyncState } from "./sync";
 
-const WORDS: Record<SyncState, string> = {
-  saved: "Saved",
-  unsaved: "Not saved yet",
-  saving: "Saving…",
-  failed: "Not saved",
-};
+const STATES: Readonly<Record<SyncState, string>> = blocksWords.states;
 
 export function SaveState() {
   const { sync } = useDocument();
   // Read out only where something is wrong: it changes with every pause.
   const live = sync.state.value === "failed" ? "assertive" : "off";
   return (
-    <span class="hint save-state" role="status" aria-live={live} aria-label="State of the text">
-      {WORDS[sync.state.value]}
+    <span class="hint save-state" role="status" aria-live={live} aria-label={blocksWords.state}>
+      {STATES[sync.state.value]}
     </span>
   );
 }

@@ -5,6 +5,7 @@ import { EditorState, NodeSelection, Selection, TextSelection } from "prosemirro
 import { EditorView } from "prosemirror-view";
 import { useLayoutEffect, useRef } from "preact/hooks";
 
+import { blocksWords } from "../../../words/documents/blocks";
 import { type Shared, useDocument } from "../context";
 import { look } from "../look";
 import type { Css } from "../types";
@@ -17,6 +18,7 @@ import { find } from "./positions";
 import { idOf, schema } from "./schema";
 import { shortcuts } from "./shortcuts";
 import { SlashMenu, slashMenu } from "./slash_menu";
+import { suggestedPlaces } from "./suggested";
 import { FROM_SERVER, emptyText } from "./sync";
 
 export function Sheet() {
@@ -38,11 +40,11 @@ export function Sheet() {
   return (
     <section
       class="sheet"
-      aria-label="Blocks"
+      aria-label={blocksWords.all}
       style={look(document.style.value.global as Css | undefined)}
     >
       {isEmpty && (
-        <p class="hint">The document is empty. Write, or type “/” to choose a type of block.</p>
+        <p class="hint">{blocksWords.emptyDocument}</p>
       )}
       <div ref={holder} />
       <SlashMenu />
@@ -76,6 +78,7 @@ function createView(shared: Shared, holder: HTMLElement): EditorView {
         keymap(KEYS),
         ownIds,
         assistantPlace(shared),
+        suggestedPlaces(shared),
       ],
     }),
     nodeViews: { ...inline.nodeViews, ...blockViews(shared) },
@@ -84,7 +87,7 @@ function createView(shared: Shared, holder: HTMLElement): EditorView {
       class: "written",
       role: "textbox",
       "aria-multiline": "true",
-      "aria-label": "Text of the document",
+      "aria-label": blocksWords.text,
     },
     editable: () => sync.isReady,
     dispatchTransaction(transaction) {

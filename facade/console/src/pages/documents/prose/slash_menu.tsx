@@ -4,7 +4,8 @@ import type { EditorView } from "prosemirror-view";
 import { type EditorState, Plugin } from "prosemirror-state";
 import { useLayoutEffect, useRef } from "preact/hooks";
 
-import { words } from "../../../words/documents";
+import { assistWords } from "../../../words/documents/assist";
+import { blocksWords } from "../../../words/documents/blocks";
 import type { TaskName } from "../assist/tasks";
 import { CHOICES, empty } from "../insert_menu";
 import { useDocument } from "../context";
@@ -19,7 +20,7 @@ const { prose } = schema.nodes;
 const TASKS: Record<string, TaskName> = { "task:write": "write", "task:continue": "continue" };
 const ALL: readonly (readonly [string, string])[] = [
   ...CHOICES,
-  ...Object.entries(TASKS).map(([key, task]) => [key, words.assist.slash[task as "write"]] as const),
+  ...Object.entries(TASKS).map(([key, task]) => [key, assistWords.slash[task as "write"]] as const),
 ];
 
 interface Menu {
@@ -140,7 +141,7 @@ export function SlashMenu() {
   }, [open]);
   if (open === undefined) return null;
   return (
-    <ul ref={element} id="slash-menu" class="slash-menu" role="listbox" aria-label="Types of blocks">
+    <ul ref={element} id="slash-menu" class="slash-menu" role="listbox" aria-label={blocksWords.types}>
       {open.choices.map(([type, name], place) => (
         <li
           key={type}

@@ -4,6 +4,7 @@ import { type Node, Slice, Fragment } from "prosemirror-model";
 import type { EditorView } from "prosemirror-view";
 
 import { ApiError } from "../../../api/client";
+import { editsWords } from "../../../words/documents/edits";
 import { REVISION_IS_STALE, hasCode } from "../articles";
 import type { OpenDocument } from "../document";
 import type { Edits } from "../edits";
@@ -307,7 +308,7 @@ export class Sync {
     this.#base = applied(this.#compared(this.#mine())[0], request.changes, request.sent);
     this.#rename(names);
     this.#request = undefined;
-    if (answer.revision !== request.ifRevision) this.edits.made("typing");
+    if (answer.revision !== request.ifRevision) this.edits.made(editsWords.names.typing);
     await this.document.refresh();
     this.#catchUp();
   }

@@ -1,0 +1,25 @@
+// English texts around an open document: what can be done with it, and who else has it open.
+export const editorWords = {
+  opening: "Opening…",
+  bar: "Document",
+  all: "All documents",
+  addAtEnd: "Add at the end…",
+  undo: "Undo",
+  redo: "Redo",
+  undoOf: (edit: string) => `Undo ${edit}`,
+  redoOf: (edit: string) => `Redo ${edit}`,
+  find: "Find",
+  style: "Style of the document",
+  panes: { markdown: "Markdown", comments: "Comments", history: "History" },
+  share: "Share",
+  close: "Close",
+  retrying: "Trying again…",
+  markdown: "Markdown of the document",
+  presence: {
+    title: "Who else is here",
+    others: (names: readonly string[]) => `Also here: ${names.join(", ")}`,
+    deletedUser: "a deleted user",
+    ownProgram: "a program of yours",
+    otherTab: "you, in another tab",
+  },
+} as const;

@@ -1,0 +1,20 @@
+// English texts of the dialog that shares a document.
+export const shareWords = {
+  title: "Share",
+  of: (name: string) => `Share “${name}”`,
+  name: "Name of the document",
+  rename: "Rename",
+  group: "Group",
+  private: "Private",
+  who: "Who may read and edit it",
+  permissions: { "group-only": "Every member of the group", private: "Only you" },
+  newGroup: "Name of a new group",
+  create: "Create",
+  ownId: ["Your id is ", ": give it to the creator of a group who should add you."],
+  members: (group: string) => `Members of ${group}`,
+  deletedUser: "A deleted user",
+  creator: "(creator)",
+  remove: "Remove",
+  userToAdd: "Id of a user to add",
+  add: "Add",
+} as const;
