@@ -129,8 +129,7 @@ def good(models, mode, path, stream=False):
     return body
 
 
-@ENDPOINTS
-@each_case(3, mode=CHAIN_MODES, case=FAULTS)
+@each_case(3, path=(CHAT, MESSAGES), mode=CHAIN_MODES, case=FAULTS)  # each fault at one endpoint
 async def test_what_is_malformed_is_named_and_nobody_is_asked(at, path, mode, case):
     where, value, named_field = case
     body = good(at.fresh(), mode, path)
