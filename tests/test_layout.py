@@ -1,6 +1,7 @@
 """Limits on the tree: what lies at its top, the length of files of tests and of their names."""
 
 import ast
+import re
 import subprocess
 from collections import Counter
 from functools import cache
@@ -26,6 +27,8 @@ MIRRORS = (
     *("facade/dialects/", "services/sandbox/"),
     *("services/inference/providers/", "services/common/settings/"),
 )
+_DEFINITION = re.compile(r"^( {4}|)(?:async )?(class|def) (\w+)", re.M)
+_PUBLIC_CLASS = re.compile(r"^class ([^\W_]\w*)", re.M)
 MAX_LINES = 450
 MAX_NAME_LENGTH = 59
 
@@ -36,18 +39,17 @@ def python_files() -> list[Path]:
 
 
 def names_in(path: Path) -> Counter[str]:
-    """Return how often a file defines each test; methods have their class in front."""
+    """Return how often a file defines each test; methods have their class in front.
+
+    Read by lines, as trees of all files take longer than the other tests of this module.
+    """
     names: Counter[str] = Counter()
-
-    def visit(node: ast.AST, prefix: str) -> None:
-        for child in ast.iter_child_nodes(node):
-            if isinstance(child, ast.ClassDef):
-                visit(child, f"{child.name}.")
-            elif isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
-                if child.name.startswith("test"):
-                    names[prefix + child.name] += 1
-
-    visit(ast.parse(path.read_text()), "")
+    prefix = ""
+    for indent, kind, name in _DEFINITION.findall(path.read_text()):
+        if not indent:
+            prefix = f"{name}." if kind == "class" else ""
+        if kind == "def" and name.startswith("test") and bool(indent) == bool(prefix):
+            names[prefix + name] += 1
     return names
 
 
@@ -90,9 +92,8 @@ def test_no_two_public_classes_have_one_name():
             module = str(path.relative_to(root))
             if module.startswith(MIRRORS) or not INSTALLED.isdisjoint(path.parts):
                 continue
-            for node in ast.parse(path.read_text()).body:
-                if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                    modules.setdefault(node.name, []).append(module)
+            for name in _PUBLIC_CLASS.findall(path.read_text()):
+                modules.setdefault(name, []).append(module)
     shared = {name: paths for name, paths in modules.items() if len(paths) > 1}
     assert shared == {}
 
@@ -118,9 +119,10 @@ def asks_for_dialect(node: ast.AST) -> bool:
 
 def test_inference_does_not_ask_for_its_callers_dialect():
     inference = TESTS.parent / "services" / "inference"
+    texts = {path: path.read_text() for path in inference.rglob("*.py")}
     asking = {
         str(path.relative_to(inference))
-        for path in inference.rglob("*.py")
-        if any(map(asks_for_dialect, ast.walk(ast.parse(path.read_text()))))
+        for path, text in texts.items()
+        if "request.dialect" in text and any(map(asks_for_dialect, ast.walk(ast.parse(text))))
     }
     assert asking == ASKS_FOR_DIALECT

@@ -75,7 +75,7 @@ def vast_pdf(user_unit: int) -> bytes:
 
 def picture_pdf(side: int, times: int, *, is_annotation: bool = False) -> bytes:
     """Return a document whose page, or an annotation of it, draws a square picture repeatedly."""
-    packer = zlib.compressobj(9)
+    packer = zlib.compressobj(1)  # a third of the time of the best compression
     row = bytes(side * 3)
     pixels = b"".join([packer.compress(row) for _ in range(side)]) + packer.flush()
     picture = (

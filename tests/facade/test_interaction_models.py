@@ -2,18 +2,22 @@
 
 import json
 from collections.abc import AsyncIterator
+from functools import cache
 from typing import Any, NamedTuple
 
 import pytest
 import pytest_asyncio
 from aiohttp import web
-from google.genai.interactions import CreateModelInteraction
 from pydantic import TypeAdapter
 
 from tests.gateway_in_process import Gateway, running_gateway, serving
 from tests.grid import each_row
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [
+    pytest.mark.asyncio(loop_scope="module"),
+    # Of google-genai's import.
+    pytest.mark.filterwarnings("ignore:Inheritance class AiohttpClientSession"),
+]
 
 Json = dict[str, Any]
 
@@ -44,6 +48,14 @@ USAGE: Json = {
 }
 
 
+@cache
+def request_type() -> TypeAdapter[Any]:
+    """Return the type of requests of Google's SDK, whose import takes more than a second."""
+    from google.genai.interactions import CreateModelInteraction
+
+    return TypeAdapter(CreateModelInteraction)
+
+
 class Google(NamedTuple):
     """A server whose model is in the Interactions API alone, with the bodies it was sent."""
 
@@ -57,7 +69,7 @@ class Google(NamedTuple):
             self.refused.append(request.path)
             return web.json_response(REFUSAL, status=400)
         body = await request.json()
-        checked = TypeAdapter(CreateModelInteraction).validate_python(body)
+        checked = request_type().validate_python(body)
         assert "UNKNOWN" not in repr(checked), body
         self.bodies.append(body)
         has_result = any(step["type"] == "function_result" for step in body["input"])

@@ -6,8 +6,6 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from google import genai
-from google.genai import _interactions, types
 
 from services.accounts.repository import AccountRepository
 from services.common.settings import Storage
@@ -17,7 +15,11 @@ from tests.facade.google_callers import sent_to
 from tests.gateway_in_process import Gateway, running_gateway
 from tests.grid import each_row
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [
+    pytest.mark.asyncio(loop_scope="module"),
+    # Of google-genai's import.
+    pytest.mark.filterwarnings("ignore:Inheritance class AiohttpClientSession"),
+]
 
 Json = dict[str, Any]
 
@@ -37,9 +39,16 @@ SCHEMA: Json = {
 
 
 class Clients:
-    """Google's client of two users of one gateway."""
+    """Google's client of two users of one gateway, and the errors that it raises.
+
+    Its import takes more than a second, which those save that only collect tests.
+    """
 
     def __init__(self, gateway: Gateway, other_key: str) -> None:
+        from google import genai
+        from google.genai import _interactions, types
+
+        self.errors = _interactions
         self.gateway = gateway
         self._clients = [
             genai.Client(api_key=key, http_options=types.HttpOptions(base_url=gateway.url))
@@ -171,19 +180,19 @@ async def test_a_stored_interaction(at: Clients) -> None:
     url = f"{at.gateway.url}/v1/responses/{first.id}"
     async with at.gateway.http.get(url, headers=at.gateway.bearer()) as answer:
         assert (await answer.json())["output"][0]["content"][0]["text"] == first.output_text
-    with pytest.raises(_interactions.NotFoundError, match="Interaction"):
+    with pytest.raises(at.errors.NotFoundError, match="Interaction"):
         await at.bob.get(id=first.id)
-    with pytest.raises(_interactions.BadRequestError, match="Previous interaction"):
+    with pytest.raises(at.errors.BadRequestError, match="Previous interaction"):
         await at.bob.create(model="sandbox/echo", input="x", previous_interaction_id=first.id)
     replayed = [event async for event in await at.ada.get(id=first.id, stream=True)]
     last = replayed[1].event_id
     rest = [one async for one in await at.ada.get(id=first.id, stream=True, last_event_id=last)]
     assert [one.event_id for one in rest] == [one.event_id for one in replayed[2:]]
     await at.ada.delete(id=first.id)
-    with pytest.raises(_interactions.NotFoundError):
+    with pytest.raises(at.errors.NotFoundError):
         await at.ada.get(id=first.id)
     unstored = await at.ada.create(model="sandbox/echo", input="x", store=False)
-    with pytest.raises(_interactions.NotFoundError):
+    with pytest.raises(at.errors.NotFoundError):
         await at.ada.get(id=unstored.id)
 
 
@@ -198,7 +207,7 @@ async def test_an_interaction_in_the_background(at: Clients) -> None:
     )
     kinds = [one.event_type async for one in streamed]
     assert (kinds[0], kinds[-1]) == ("interaction.created", "interaction.completed"), kinds
-    with pytest.raises(_interactions.BadRequestError):
+    with pytest.raises(at.errors.BadRequestError):
         await at.ada.cancel(id=(await at.ada.create(model="sandbox/echo", input="x")).id)
 
 

@@ -5,7 +5,16 @@ from typing import NamedTuple
 import pytest
 
 from tests.faults import actions, wire
-from tests.faults.matrix import ENDPOINTS, FORMS, MODES, PROVIDERS
+from tests.faults.matrix import (
+    ALL_MODES,
+    DIALECTS,
+    ENDPOINTS,
+    FORMS,
+    MODES,
+    PROVIDERS,
+    STREAMS,
+    each_case,
+)
 from tests.faults.scenario import request_body
 from tests.faults.upstream import Action
 
@@ -61,12 +70,8 @@ CHAIN = {
 }
 
 
-@pytest.mark.thorough(one_in=5)
 @ENDPOINTS
-@PROVIDERS
-@FORMS
-@MODES
-@pytest.mark.parametrize("fault", FAULTS)
+@each_case(11, provider=DIALECTS, stream=STREAMS, mode=ALL_MODES, fault=FAULTS)
 async def test_a_fault_is_retried_or_passed_by(at, path, provider, stream, mode, fault):
     script, asked, recovers = FAULTS[fault]
     if mode == "enabled":  # asks the model itself once, and goes on
@@ -99,12 +104,8 @@ SILENCES = {
 }
 
 
-@pytest.mark.thorough(one_in=5)
 @ENDPOINTS
-@PROVIDERS
-@FORMS
-@pytest.mark.parametrize("mode", ["auto", "strict"])
-@pytest.mark.parametrize("fault", SILENCES)
+@each_case(5, provider=DIALECTS, stream=STREAMS, mode=("auto", "strict"), fault=SILENCES)
 async def test_a_silent_model_is_not_retried(at, path, provider, stream, mode, fault):
     models = at.fresh(provider)
     at.upstream.plays(models.first, SILENCES[fault])
@@ -133,12 +134,14 @@ async def test_a_model_slow_to_begin_wins_over_a_hedge_that_is_slower(at, path, 
     assert 12 <= answer.took < 14
 
 
-@pytest.mark.thorough(one_in=5)
 @ENDPOINTS
-@FORMS
-@PROVIDERS
-@MODES
-@pytest.mark.parametrize("action", [actions.filters(), actions.fails(400), actions.fails(422)])
+@each_case(
+    5,
+    stream=STREAMS,
+    provider=DIALECTS,
+    mode=ALL_MODES,
+    action=(actions.filters(), actions.fails(400), actions.fails(422)),
+)
 async def test_a_refusal_of_the_request_ends_the_chain(at, path, provider, stream, mode, action):
     models = at.fresh(provider)
     at.upstream.plays(models.first, action)

@@ -3,7 +3,15 @@
 import pytest
 
 from tests.faults import actions
-from tests.faults.matrix import CHAINS, ENDPOINTS, FORMS, MODES
+from tests.faults.matrix import (
+    ALL_MODES,
+    CHAINS,
+    ENDPOINTS,
+    FORMS,
+    MODES,
+    STREAMS,
+    each_case,
+)
 from tests.faults.scenario import CHAT, request_body
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -24,11 +32,8 @@ LAST = {
 }
 
 
-@pytest.mark.thorough(one_in=5)
 @ENDPOINTS
-@FORMS
-@MODES
-@pytest.mark.parametrize("fault", LAST)
+@each_case(5, stream=STREAMS, mode=ALL_MODES, fault=LAST)
 async def test_the_last_failure_is_reported_with_every_attempt(at, path, stream, mode, fault):
     action, status, code = LAST[fault]
     models = at.fresh()
@@ -80,11 +85,10 @@ FAIL_ON = [
 ]
 
 
-@pytest.mark.thorough(one_in=3)
 @ENDPOINTS
-@FORMS
-@pytest.mark.parametrize(("fail_on", "action", "moves"), FAIL_ON)
-async def test_fail_on_decides_what_moves_on(at, path, stream, fail_on, action, moves):
+@each_case(4, stream=STREAMS, rule=FAIL_ON)
+async def test_fail_on_decides_what_moves_on(at, path, stream, rule):
+    fail_on, action, moves = rule
     models = at.fresh()
     at.upstream.plays(models.first, action)
     at.upstream.plays(models.second, actions.answers())

@@ -3,7 +3,16 @@
 import pytest
 
 from tests.faults import actions, wire
-from tests.faults.matrix import ENDPOINTS, FORMS, MODES, PROVIDERS
+from tests.faults.matrix import (
+    ALL_MODES,
+    DIALECTS,
+    ENDPOINTS,
+    FORMS,
+    MODES,
+    PROVIDERS,
+    STREAMS,
+    each_case,
+)
 from tests.faults.scenario import request_body
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -19,12 +28,8 @@ BREAKS = {
 FIRST_WORDS = "One two three"
 
 
-@pytest.mark.thorough(one_in=5)
 @ENDPOINTS
-@PROVIDERS
-@FORMS
-@MODES
-@pytest.mark.parametrize("fault", BREAKS)
+@each_case(11, provider=DIALECTS, stream=STREAMS, mode=ALL_MODES, fault=BREAKS)
 async def test_an_answer_that_breaks_off_is_made_whole(at, path, provider, stream, mode, fault):
     models = at.fresh(provider)
     at.upstream.plays(models.first, BREAKS[fault])
@@ -36,10 +41,8 @@ async def test_an_answer_that_breaks_off_is_made_whole(at, path, provider, strea
     assert answer.usage == (wire.INPUT_TOKENS, wire.output_tokens(missing))
 
 
-@pytest.mark.thorough(one_in=5)
 @ENDPOINTS
-@MODES
-@pytest.mark.parametrize("fault", BREAKS)
+@each_case(5, mode=ALL_MODES, fault=BREAKS)
 async def test_the_prefill_is_exactly_the_delivered_text(at, path, mode, fault):
     models = at.fresh("openai")
     at.upstream.plays(models.first, BREAKS[fault])
@@ -50,10 +53,8 @@ async def test_the_prefill_is_exactly_the_delivered_text(at, path, mode, fault):
     assert second.prefill == FIRST_WORDS
 
 
-@pytest.mark.thorough(one_in=5)
 @ENDPOINTS
-@MODES
-@pytest.mark.parametrize("fault", BREAKS)
+@each_case(5, mode=ALL_MODES, fault=BREAKS)
 async def test_another_answer_is_not_glued_to_the_first(at, path, mode, fault):
     models = at.fresh("anthropic")  # the second cannot continue, it begins anew
     at.upstream.plays(models.first, BREAKS[fault], actions.resets())

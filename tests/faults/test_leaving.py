@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from tests.faults import actions
-from tests.faults.matrix import ENDPOINTS, FORMS, MODES, PROVIDERS
+from tests.faults.matrix import ALL_MODES, DIALECTS, ENDPOINTS, STREAMS, each_case
 from tests.faults.scenario import request_body
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -23,12 +23,8 @@ WINDOWS = {
 }
 
 
-@pytest.mark.thorough(one_in=5)
 @ENDPOINTS
-@PROVIDERS
-@FORMS
-@MODES
-@pytest.mark.parametrize("window", WINDOWS)
+@each_case(11, provider=DIALECTS, stream=STREAMS, mode=ALL_MODES, window=WINDOWS)
 async def test_a_caller_who_leaves_ends_everything(at, path, provider, stream, mode, window):
     first, second, seconds = WINDOWS[window]
     models = at.fresh(provider)

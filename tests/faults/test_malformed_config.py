@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.faults import actions
-from tests.faults.matrix import CHAINS, ENDPOINTS, FORMS
+from tests.faults.matrix import CHAIN_MODES, CHAINS, ENDPOINTS, FORMS, each_case
 from tests.faults.scenario import CHAT, MESSAGES, request_body
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -129,15 +129,7 @@ def good(models, mode, path, stream=False):
     return body
 
 
-def named(case):
-    path, value, _ = case
-    return f"{path or 'all'}={'gone' if value is GONE else str(value)[:20]}"
-
-
-@pytest.mark.thorough(one_in=3)
-@ENDPOINTS
-@CHAINS
-@pytest.mark.parametrize("case", FAULTS, ids=named)
+@each_case(3, path=(CHAT, MESSAGES), mode=CHAIN_MODES, case=FAULTS)  # each fault at one endpoint
 async def test_what_is_malformed_is_named_and_nobody_is_asked(at, path, mode, case):
     where, value, named_field = case
     body = good(at.fresh(), mode, path)

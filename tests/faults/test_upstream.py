@@ -3,13 +3,10 @@
 import pytest
 
 from tests.faults import actions, wire
+from tests.faults.matrix import DIALECTS, ENDPOINTS, FORMS, PROVIDERS, STREAMS, each_case
 from tests.faults.scenario import CHAT, MESSAGES
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-
-FORMS = pytest.mark.parametrize("path", [CHAT, MESSAGES])
-STREAMS = pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
-PROVIDERS = pytest.mark.parametrize("provider", ["openai", "anthropic"])
 
 
 def alone(models, stream):
@@ -19,8 +16,8 @@ def alone(models, stream):
     return {**body, "messages": [{"role": "user", "content": "Count."}]}
 
 
+@ENDPOINTS
 @FORMS
-@STREAMS
 @PROVIDERS
 async def test_a_model_without_a_fault_answers_whole(at, path, stream, provider):
     models = at.fresh(provider)
@@ -56,11 +53,8 @@ ALONE = {
 IN_THE_MIDDLE = {"cut", "closed", "stalled", "malformed", "error in band", "no marker"}
 
 
-@pytest.mark.thorough(one_in=5)
-@FORMS
-@STREAMS
-@PROVIDERS
-@pytest.mark.parametrize("fault", ALONE)
+@ENDPOINTS
+@each_case(5, stream=STREAMS, provider=DIALECTS, fault=ALONE)
 async def test_without_fallback_a_fault_ends_with_an_error(at, path, stream, provider, fault):
     action, status, code = ALONE[fault]
     models = at.fresh(provider)

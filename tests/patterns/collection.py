@@ -1,10 +1,11 @@
 """The regular expressions of the gateway: those that its modules hold, and how they are used."""
 
 import ast
+import functools
 import importlib
 import pkgutil
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -46,7 +47,7 @@ def sources() -> Iterator[tuple[str, ast.Module]]:
 def held() -> list[Held]:
     """Return all expressions that modules hold, classes and collections included."""
     by_pattern: dict[re.Pattern[Any], Held] = {}
-    methods = _methods()
+    methods, _ = _use()
     for module in _modules():
         for name, value in list(vars(module).items()):
             for pattern, method in _patterns(value, module):
@@ -60,14 +61,9 @@ def held() -> list[Held]:
     return list(by_pattern.values())
 
 
-def compiled_in_functions() -> Iterator[str]:
-    """Yield the places of calls of `re` outside of modules' own statements."""
-    for path, tree in sources():
-        for function in ast.walk(tree):
-            if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-                for node in ast.walk(function):
-                    if _is_call_of_re(node):
-                        yield f"{path}:{getattr(function, 'name', 'lambda')}"
+def compiled_in_functions() -> Sequence[str]:
+    """Return the places of calls of `re` outside of modules' own statements."""
+    return _use()[1]
 
 
 def _is_call_of_re(node: ast.AST) -> bool:
@@ -109,35 +105,52 @@ def _patterns(
             yield from _patterns(one, module, depth - 1)
 
 
-def _methods() -> Mapping[str, set[str]]:
-    """Return the methods that are called on each name, by module and name."""
+@functools.cache
+def _use() -> tuple[Mapping[str, set[str]], Sequence[str]]:
+    """Return the methods called on each name, by module and name, and the calls in functions."""
     methods: dict[str, set[str]] = {}
+    places: list[str] = []
     for path, tree in sources():
-        own = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
-        imported = _imported(tree)
-
-        def full_name(node: ast.AST, own: str = own, imported: Any = imported) -> str:
-            if isinstance(node, ast.Name):
-                return imported.get(node.id, f"{own}.{node.id}")
-            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-                return f"{imported.get(node.value.id, '')}.{node.attr}"
-            return ""
-
-        called = set()
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Attribute) and (name := full_name(node.value)):
-                methods.setdefault(name, set()).add(node.attr)
-                called.add(id(node.value))
-        for node in ast.walk(tree):
-            is_read = isinstance(getattr(node, "ctx", None), ast.Load)
-            if is_read and id(node) not in called and (name := full_name(node)):
-                methods.setdefault(name, set()).add("*")
-    return methods
+        nodes = [*ast.walk(tree)]
+        _add_methods(path, nodes, methods)
+        if any(_is_call_of_re(node) for node in nodes):
+            places += _functions_that_call(path, nodes)
+    return methods, places
 
 
-def _imported(tree: ast.Module) -> Mapping[str, str]:
+def _functions_that_call(path: str, nodes: Sequence[ast.AST]) -> Iterator[str]:
+    for function in nodes:
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            for node in ast.walk(function):
+                if _is_call_of_re(node):
+                    yield f"{path}:{getattr(function, 'name', 'lambda')}"
+
+
+def _add_methods(path: str, nodes: Sequence[ast.AST], methods: dict[str, set[str]]) -> None:
+    own = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+    imported = _imported(nodes)
+
+    def full_name(node: ast.AST) -> str:
+        if isinstance(node, ast.Name):
+            return imported.get(node.id, f"{own}.{node.id}")
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            return f"{imported.get(node.value.id, '')}.{node.attr}"
+        return ""
+
+    called = set()
+    for node in nodes:
+        if isinstance(node, ast.Attribute) and (name := full_name(node.value)):
+            methods.setdefault(name, set()).add(node.attr)
+            called.add(id(node.value))
+    for node in nodes:
+        is_read = isinstance(getattr(node, "ctx", None), ast.Load)
+        if is_read and id(node) not in called and (name := full_name(node)):
+            methods.setdefault(name, set()).add("*")
+
+
+def _imported(nodes: Sequence[ast.AST]) -> Mapping[str, str]:
     names: dict[str, str] = {}
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.ImportFrom):
             for one in node.names:
                 names[one.asname or one.name] = f"{node.module}.{one.name}"

@@ -79,7 +79,7 @@ def out_of_range(body: Body, key: str, low: float, high: float | None) -> Iterat
 
 @cache
 def load_checks() -> Checks:
-    """Build the checks from the SDKs; this takes about a second, once."""
+    """Return the checks; the SDKs are imported, which takes seconds."""
     from anthropic.types import anthropic_beta_param as betas
     from anthropic.types import message_count_tokens_params as count_tokens
     from anthropic.types import message_create_params as messages
@@ -96,29 +96,23 @@ def load_checks() -> Checks:
             check_of(chat.CompletionCreateParamsNonStreaming),
             check_of(chat.CompletionCreateParamsStreaming),
         ),
-        responses=_when_needed(
-            lambda: _by_stream(
-                check_of(responses.ResponseCreateParamsNonStreaming),
-                check_of(responses.ResponseCreateParamsStreaming),
-            )
+        responses=_by_stream(
+            check_of(responses.ResponseCreateParamsNonStreaming),
+            check_of(responses.ResponseCreateParamsStreaming),
         ),
-        count_input_tokens=_when_needed(lambda: check_of(count_input_tokens.InputTokenCountParams)),
+        count_input_tokens=check_of(count_input_tokens.InputTokenCountParams),
         embeddings=check_of(embeddings.EmbeddingCreateParams),
         messages=_by_stream(
             check_of(messages.MessageCreateParamsNonStreaming, _SAMPLING),
             check_of(messages.MessageCreateParamsStreaming, _SAMPLING),
         ),
         count_tokens=check_of(count_tokens.MessageCountTokensParams),
-        beta_messages=_when_needed(
-            lambda: _by_stream(
-                check_of(beta_messages.MessageCreateParamsNonStreaming, _SAMPLING),
-                check_of(beta_messages.MessageCreateParamsStreaming, _SAMPLING),
-            )
+        beta_messages=_by_stream(
+            check_of(beta_messages.MessageCreateParamsNonStreaming, _SAMPLING),
+            check_of(beta_messages.MessageCreateParamsStreaming, _SAMPLING),
         ),
-        beta_count_tokens=_when_needed(
-            lambda: check_of(beta_count_tokens.MessageCountTokensParams)
-        ),
-        openai_batches=_when_needed(lambda: check_of(openai_batches.BatchCreateParams)),
+        beta_count_tokens=check_of(beta_count_tokens.MessageCountTokensParams),
+        openai_batches=check_of(openai_batches.BatchCreateParams),
         betas=frozenset(_values(betas.AnthropicBetaParam)),
     )
 
@@ -159,18 +153,13 @@ def _by_stream(whole: Check, streamed: Check) -> Check:
     return lambda body: (streamed if body.get("stream") is True else whole)(body)
 
 
-def _when_needed(build: Callable[[], Check]) -> Check:
-    """Return a check that is built on first use."""
-    built = cache(build)
-    return lambda body: built()(body)
-
-
 def check_of(typed: Any, more: Mapping[str, Any] | None = None) -> Check:
-    adapter = TypeAdapter(_Converter().typed_dict(typed, more or {}))
+    """Return a check of bodies of a type, which is built on first use."""
+    adapter = cache(lambda: TypeAdapter(_Converter().typed_dict(typed, more or {})))
 
     def check(body: Body) -> Problem | None:
         try:
-            adapter.validate_python(body, strict=True)
+            adapter().validate_python(body, strict=True)
         except ValidationError as error:
             problems = error.errors(include_url=False, include_context=False, include_input=False)
             # Every alternative of a union reports a problem; the deepest one is of the intended

@@ -8,7 +8,6 @@ import pytest
 import pytest_asyncio
 from anthropic import AsyncAnthropicVertex
 from google.auth.credentials import Credentials
-from google.genai import Client, types
 
 from tests.gateway_in_process import serving
 from tests.upstream.app import create_app
@@ -42,6 +41,8 @@ async def upstream() -> AsyncIterator[tuple[str, Tokens]]:
 
 
 async def test_googles_own_client(upstream: tuple[str, Tokens]):
+    from google.genai import Client, types
+
     url, tokens = upstream
     client = Client(
         vertexai=True,

@@ -160,14 +160,15 @@ def edge_cases(
     )
 
 
-@each_row("label", operations)
+# Of each operation one of both kinds is tried; `make soak` tries more of both of all.
+@each_row("label", lambda: [*operations()][::2])
 def test_generated_requests_get_documented_answers(
     label: str, elsewhere: Gateway, http: requests.Session
 ):
     check_generated(label, 1, elsewhere, http)
 
 
-@each_row("label", operations)
+@each_row("label", lambda: [*operations()][1::2])
 def test_edge_cases_get_documented_answers(label: str, elsewhere: Gateway, http: requests.Session):
     sent = 0
     # Those that the schema allows, and those that it does not.

@@ -181,41 +181,44 @@ async def has_records(administrator: Administrator) -> bool:
     return all(reports)
 
 
-def fake(column: Column[Any], number: int) -> Any:
-    """Return a value of a row.
+def fakes(column: Column[Any]) -> Sequence[Any]:
+    """Return the values of a column, in the order of the rows.
 
     Times are now, except for those of usage: the rows are what a gateway stores that removes the
     old ones. All other values differ between rows.
     """
-    now_ms = int(time.time() * 1000) + number
+    numbers = range(ROWS)
+    now_ms = int(time.time() * 1000)
     match column.table.name, column.name:
         case "uploads", "status":
-            return "pending"
+            return ["pending"] * ROWS
         case _, name if name in _CHECKED:
-            return _CHECKED[name]
+            return [_CHECKED[name]] * ROWS
         case _, name if name.endswith("_ms"):
-            return now_ms
+            return range(now_ms, now_ms + ROWS)
         case _, name if name.endswith("_at_s"):
-            return now_ms // 1000 + 60
+            return [now_ms // 1000 + 60] * ROWS
         case _, "hour":
-            return now_ms // 3_600_000 - number % 700
+            return [now_ms // 3_600_000 - number % 700 for number in numbers]
         case _, "day":
-            return now_ms // 86_400_000 - number % 700
+            return [now_ms // DAY_MS - number % 700 for number in numbers]
         case "usage_records", "id":
             # Those of today are of all its hours: shortly after midnight all are in one otherwise.
             start_ms = now_ms // DAY_MS * DAY_MS - DAY_MS
-            return time_prefix(RECORD, start_ms + number % RECORD_HOURS * 3_600_000 + number)
+            hours_ms = (number % RECORD_HOURS * 3_600_000 + number for number in numbers)
+            return [time_prefix(RECORD, start_ms + ms) for ms in hours_ms]
         case "request_log", "id":
-            return time_prefix(LOGGED_REQUEST, now_ms)
+            return [time_prefix(LOGGED_REQUEST, now_ms + number) for number in numbers]
     match column.type:
         case Boolean():
-            return False
+            return [False] * ROWS
         case LargeBinary():
-            return number.to_bytes(100)
+            return [number.to_bytes(100) for number in numbers]
         case BigInteger() | Integer() | Float():
-            return number + 1
+            return range(1, ROWS + 1)
         case _:
-            return f"{number:08}"[: getattr(column.type, "length", None)]
+            length = getattr(column.type, "length", None)
+            return [f"{number:08}"[:length] for number in numbers]
 
 
 async def make_partitions(storage: Storage) -> None:
@@ -235,7 +238,7 @@ async def postgresql_scans(url: str, statements: Statements) -> Sequence[str]:
         parts = {row[0] for row in await connection.fetch(is_part)}
         assert len(parts) > RECORD_HOURS // 24
         for table in metadata.sorted_tables:
-            rows = [[fake(column, number) for column in table.columns] for number in range(ROWS)]
+            rows = zip(*map(fakes, table.columns), strict=True)
             names = [column.name for column in table.columns]
             await connection.execute(f"DELETE FROM {table.name}")
             await connection.copy_records_to_table(table.name, records=rows, columns=names)
