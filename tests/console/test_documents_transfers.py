@@ -1,5 +1,7 @@
 """Documents are exported from the console, and imported into it."""
 
+import zipfile
+
 import pytest
 import pytest_asyncio
 from playwright.async_api import expect
@@ -37,7 +39,14 @@ async def test_a_document_is_exported_and_imported(browser, gateway, editor, tmp
         await left_out.get_by_role("button", name="Hide").click()
         await expect(left_out).to_have_count(0)
 
-        wrong = tmp_path / "a.zip"
-        wrong.write_bytes(b"PK")
+        project = tmp_path / "paper.zip"
+        with zipfile.ZipFile(project, "w") as packed:
+            packed.writestr("main.tex", "\\input{last}")
+            packed.writestr("last.tex", "\\section{Last}")
+        await page.get_by_label("Document to import").set_input_files(project)
+        await expect(page.get_by_role("heading", name="Last")).to_be_visible()
+
+        wrong = tmp_path / "a.7z"
+        wrong.write_bytes(b"7z")
         await page.get_by_label("Document to import").set_input_files(wrong)
         await expect(page.get_by_role("alert")).to_contain_text("Choose a file of Markdown")

@@ -27,7 +27,7 @@ interface Props {
   onRun: (act: () => Promise<void>) => Promise<void>;
 }
 
-// The formats of files to import, by the ends of their names.
+// The formats of files to import, by the ends of their names. Archives are projects in LaTeX.
 const SUFFIXES: Record<string, string> = {
   md: "markdown",
   markdown: "markdown",
@@ -36,7 +36,10 @@ const SUFFIXES: Record<string, string> = {
   html: "html",
   htm: "html",
   xml: "jats",
+  zip: "latex",
 };
+// What is sent as a file.
+const PACKED = new Set(["docx", "zip"]);
 
 export function ExportMenu({ onLost, onRun }: Props) {
   const { document } = useDocument();
@@ -91,7 +94,7 @@ export function ImportButton({ onLost, onRun }: Props) {
         throw new Error(text.unknownFormat);
       }
       const source =
-        format === "docx" ? { fileId: (await upload(file)).id } : { text: await file.text() };
+        PACKED.has(suffix) ? { fileId: (await upload(file)).id } : { text: await file.text() };
       const body = () => ({ format, ...source });
       const imported = await document.session.call<Imported>("doc/import", body);
       if (imported.ids.length + imported.referenceIds.length > 0) edits.made(editsWords.names.import);

@@ -20,7 +20,8 @@ export const transfersWords = {
   import: "Import…",
   importing: "Importing…",
   file: "Document to import",
-  unknownFormat: "Choose a file of Markdown, Word (DOCX), LaTeX, HTML or JATS.",
+  unknownFormat:
+    "Choose a file of Markdown, Word (DOCX), LaTeX, HTML or JATS, or a project in LaTeX as a ZIP archive.",
   lost: "What was left out",
   lostHint: "The formats differ; this was left out:",
   hide: "Hide",
