@@ -32,8 +32,7 @@ LENGTHS = ((40, 160), (1_000, 4_000))
 # Four times the text; 16 times the steps are quadratic, and 4 linear.
 MOST_GROWTH = 8.0
 FEWEST_STEPS = 120  # what a short text takes at least, so that constants do not count as growth
-# At the longest text; a search that takes more is not linear.
-MOST_STEPS = 3_000_000 if is_soak() else 1_000_000
+MOST_STEPS = 3_000_000
 # Of the texts that attack an expression so many are tried; in `make soak` all.
 ONE_IN = 11
 # Of the short texts whose growth shows neither, the slowest are tried long; in `make soak` all.

@@ -99,7 +99,6 @@ FAULTS: list[tuple[str, Any, str | None]] = [
     (f"{STEP}.parameters.temperature", -1, None),
     (f"{STEP}.parameters.temperature", "hot", None),
     (f"{STEP}.parameters.top_p", 1.5, None),
-    (f"{STEP}.parameters.max_tokens", 0, None),
     (f"{STEP}.parameters.max_tokens", -7, None),
     (f"{STEP}.parameters.messages", [], None),
     (f"{STEP}.parameters.messages", [{"role": "king", "content": "x"}], None),
@@ -116,6 +115,8 @@ AGAINST_THE_REQUEST = [
     (MESSAGES, {"tool_choice": {"type": "tool", "name": "f"}}, "tool_choice"),
     (MESSAGES, {"temperature": 1.5}, "temperature"),
     (CHAT, {"tool_choice": "required"}, "tool_choice"),
+    # Anthropic's endpoint takes 0, to fill the cache.
+    (CHAT, {"max_tokens": 0}, "max_tokens"),
     (CHAT, {"top_logprobs": 3}, "top_logprobs"),
 ]
 

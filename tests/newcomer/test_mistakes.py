@@ -135,12 +135,12 @@ def message(front: Gateway, path: str) -> str:
 
 
 def test_1_the_address_of_the_other_sdk(front: Gateway) -> None:
-    for path in ("", "/v1", "/v1/v1", "/api/v1", "/beta/v1"):
+    for path in ("", "/v1", "/v1/v1", "/api/v1", "/beta/v1", "/openai/v1"):
         assert "Hello" in chat(front, path=path), path
     # This SDK adds a version itself.
     for path in ("", "/v1", "/api", "/api/v1", "/beta/v1"):
         assert "Hello" in message(front, path), path
-    wrong = chat(front, path="/openai/v1")
+    wrong = chat(front, path="/llm/v1")
     assert f"The base_url of OpenAI's clients is {front.address}/v1" in wrong
     wrong = message(front, "/anthropic")
     assert f"The base_url of Anthropic's clients is {front.address}, without /v1" in wrong

@@ -49,7 +49,7 @@ _TOGETHER = tuple(
         # (1000 in the messages, 8000 in the completion). OpenRouter: about 9000 tokens (1000 of
         # text input, 8000 in the output)
         rf"maximum context length (?:is|of) {_LIMIT} tokens\. However, you requested (?:about )?"
-        r"(?P<total>\d+) tokens \(.{0,120}?(?P<output>\d+) in the (?:completion|output)\)",
+        r"(?P<total>\d+) tokens \(.{0,120}?(?P<output>\d{1,12}) in the (?:completion|output)\)",
         # newer vLLM: you requested 8000 output tokens and your prompt contains 1000 input tokens
         rf"maximum context length is {_LIMIT} tokens\. However, you requested (?P<output>\d+) "
         rf"output tokens and your prompt contains (?P<least>at least )?{_MANY} input tokens",
