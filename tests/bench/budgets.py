@@ -76,6 +76,7 @@ def lines_of(samples: Mapping[str, Sequence[float]]) -> Sequence[Line]:
         ),
         line("added latency, 1 connection, p99", "ms", p99, added("proxy", "p99")),
         line("  p99 against p50", "ms", p99, p50, Budget(2, False)),
+        line("  the same of the proxy", "ms", added("proxy", "p99"), added("proxy", "p50")),
         line(
             "streams, all at once",
             "events/CPU-s",
