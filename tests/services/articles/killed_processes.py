@@ -26,6 +26,8 @@ from tests.waiting import until
 
 _RUN = 3
 _MOST_BEFORE_A_KILL = 30
+# Answered calls of each caller before a process is killed.
+_FEWEST_BEFORE_A_KILL = 4
 
 
 @dataclass
@@ -72,10 +74,19 @@ async def work_until_killed(
             asyncio.create_task(_edit(stub, metadata, one, random.Random(chance.random())))
             for one in acknowledged
         ]
-        enough = sum(one.answered for one in acknowledged) + chance.randint(0, _MOST_BEFORE_A_KILL)
+        more = chance.randint(0, _MOST_BEFORE_A_KILL)
+        enough = sum(one.answered for one in acknowledged) + more
+        # Each caller some, however the processors are shared.
+        enough_each = [one.answered + _FEWEST_BEFORE_A_KILL for one in acknowledged]
         await until(
             lambda: (
-                sum(one.answered for one in acknowledged) >= enough
+                (
+                    sum(one.answered for one in acknowledged) >= enough
+                    and all(
+                        one.answered >= least
+                        for one, least in zip(acknowledged, enough_each, strict=True)
+                    )
+                )
                 or any(one.done() for one in callers)
             )
         )
