@@ -6,10 +6,10 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
-from typing import NamedTuple
 from urllib.parse import unquote
 
 from services.articles.bibliography.entries import Omission
+from services.articles.tree.errors import EditError
 from services.articles.tree.values import schema_error
 from services.media.conversion.parts import EmbeddedFile
 
@@ -42,83 +42,95 @@ _USUAL_NAMES = ("main", "paper", "article", "manuscript", "ms", "index")
 _HIDDEN = re.compile(r"(?:^|/)(?:\.|__MACOSX/)")
 
 
-class PaperArchive(NamedTuple):
+class PaperArchive:
     """The parts of an archive.
-
-    Attributes:
-        text: the text, with the files that it includes.
-        folder: the folder of the text, in which its addresses begin.
-        bibliographies: texts in BibTeX.
-        pictures: the other files, by their paths.
-        omitted: files that could not be included.
-    """
-
-    text: bytes
-    folder: PurePosixPath
-    bibliographies: tuple[str, ...]
-    pictures: Mapping[str, bytes]
-    omitted: tuple[Omission, ...]
-
-    def picture(self, address: str) -> EmbeddedFile | None:
-        """Return the picture with an address in the text, if there is one."""
-        path = PurePosixPath(unquote(address))
-        for name in _names_of_picture(self.folder / path):
-            if name in self.pictures:
-                return EmbeddedFile(name, self.pictures[name])
-        # The folders of pictures may be named elsewhere, as by LaTeX's graphicspath.
-        for name in _names_of_picture(PurePosixPath(path.name)):
-            matches = [one for one in self.pictures if PurePosixPath(one).name == name]
-            if len(matches) == 1:
-                return EmbeddedFile(name, self.pictures[matches[0]])
-        return None
-
-
-def read_archive(content: bytes, document_format: str) -> PaperArchive:
-    """Return the parts of an archive.
 
     Args:
         content: the archive.
         document_format: the format of its text, one of `SUFFIXES`.
 
+    Attributes:
+        text: the text, with the files that it includes.
+        bibliography: the texts in BibTeX.
+        omitted: files that could not be included.
+
     Raises:
         EditError: it is damaged, encrypted or too large, or has no such text.
     """
-    try:
-        files = dict(_unpacked(content))
-    except (zipfile.BadZipFile, zlib.error, OSError, NotImplementedError, RuntimeError) as error:
-        raise schema_error("", f"the archive cannot be read: {error}") from None
-    main = _main(files, document_format)
-    omitted: list[Omission] = []
-    folder = PurePosixPath(main).parent
-    text = files[main]
-    if document_format == "latex":
-        text = _Inclusions(files, folder, omitted).included(_decoded(text, main)).encode()
-    bibliographies = [name for name in files if name.lower().endswith(".bib")]
-    texts = [_decoded(files[name], name) for name in bibliographies[:_MAX_BIBLIOGRAPHIES]]
-    pictures = {name: data for name, data in files.items() if name.lower().endswith(_PICTURE_ENDS)}
-    return PaperArchive(text, folder, tuple(texts), pictures, tuple(omitted))
+
+    def __init__(self, content: bytes, document_format: str) -> None:
+        files = _Files(content)
+        main = _main(files, document_format)
+        self.omitted: list[Omission] = []
+        self._folder = PurePosixPath(main).parent
+        self.text = files.read(main)
+        if document_format == "latex":
+            inclusions = _Inclusions(files, self._folder, self.omitted)
+            self.text = inclusions.included(_decoded(self.text, main)).encode()
+        bibliographies = sorted(name for name in files.names if name.lower().endswith(".bib"))
+        texts = [_decoded(files.read(one), one) for one in bibliographies[:_MAX_BIBLIOGRAPHIES]]
+        self.bibliography = "\n\n".join(texts)
+        self._files = files
+
+    def picture(self, address: str) -> EmbeddedFile | None:
+        """Return the picture with an address in the text, if there is one."""
+        names = self._files.names
+        path = PurePosixPath(unquote(address))
+        for name in _names_of_picture(self._folder / path):
+            if name in names:
+                return EmbeddedFile(name, self._files.read(name))
+        # The folders of pictures may be named elsewhere, as by LaTeX's graphicspath.
+        for name in _names_of_picture(PurePosixPath(path.name)):
+            matches = [one for one in names if PurePosixPath(one).name == name]
+            if len(matches) == 1:
+                return EmbeddedFile(name, self._files.read(matches[0]))
+        return None
 
 
-def _unpacked(content: bytes) -> Iterator[tuple[str, bytes]]:
-    with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        members = [one for one in archive.infolist() if not one.is_dir()]
+class _Files:
+    """The files of an archive, which are unpacked when they are read.
+
+    Attributes:
+        names: their names, but those of hidden files.
+    """
+
+    def __init__(self, content: bytes) -> None:
+        try:
+            self._archive = zipfile.ZipFile(io.BytesIO(content))
+        except (zipfile.BadZipFile, OSError) as error:
+            raise _unreadable(error) from None
+        members = [one for one in self._archive.infolist() if not one.is_dir()]
         if len(members) > _MAX_FILES:
             raise schema_error("", f"the archive must have at most {_MAX_FILES:,} files")
         if sum(one.file_size for one in members) > _MAX_BYTES:
             problem = f"the archive must have at most {_MAX_BYTES >> 20} MiB when it is unpacked"
             raise schema_error("", problem)
-        for member in members:
-            # No more than its stated size is read of a file.
-            if not _HIDDEN.search(member.filename):
-                yield member.filename, archive.read(member)
+        names = [one.filename for one in members]
+        self.names = frozenset([name for name in names if not _HIDDEN.search(name)])
+
+    def read(self, name: str) -> bytes:
+        """Return the content of a file, of which no more than its stated size is read."""
+        try:
+            return self._archive.read(name)
+        except (
+            *(zipfile.BadZipFile, zlib.error, OSError, EOFError),
+            *(NotImplementedError, RuntimeError),  # of another compression; encrypted
+        ) as error:
+            raise _unreadable(error) from None
 
 
-def _main(files: Mapping[str, bytes], document_format: str) -> str:
+def _unreadable(error: Exception) -> EditError:
+    return schema_error("", f"the archive cannot be read: {error}")
+
+
+def _main(files: _Files, document_format: str) -> str:
     """Return the name of the file with the text: near the top, and of a usual name if several."""
     suffixes = SUFFIXES[document_format]
-    names = [name for name in files if name.lower().endswith(suffixes)]
+    names = [name for name in files.names if name.lower().endswith(suffixes)]
     if document_format == "latex":
-        begun = [name for name in names if _DOCUMENT.search(files[name].decode(errors="replace"))]
+        begun = [
+            name for name in names if _DOCUMENT.search(files.read(name).decode(errors="replace"))
+        ]
         names = begun or names
     if not names:
         raise schema_error("", f"the archive has no file {' or '.join(suffixes)}")
@@ -135,9 +147,7 @@ def _main(files: Mapping[str, bytes], document_format: str) -> str:
 class _Inclusions:
     """Puts the files that a text in LaTeX includes into it."""
 
-    def __init__(
-        self, files: Mapping[str, bytes], folder: PurePosixPath, omitted: list[Omission]
-    ) -> None:
+    def __init__(self, files: _Files, folder: PurePosixPath, omitted: list[Omission]) -> None:
         self._files = files
         self._folder = folder
         self._omitted = omitted
@@ -153,15 +163,16 @@ class _Inclusions:
         if address is None:
             return match[0]
         path = str(self._folder / address.strip())
-        name = next((one for one in (path, f"{path}.tex") if one in self._files), None)
+        name = next((one for one in (path, f"{path}.tex") if one in self._files.names), None)
         if name is None:
             self._omitted.append(Omission(address[:200], "a file that the archive does not have"))
             return ""
+        content = self._files.read(name)
         self._left -= 1
-        self._bytes -= len(self._files[name])
+        self._bytes -= len(content)
         if self._left < 0 or self._bytes < 0 or depth == _MAX_DEPTH:
             raise schema_error("", "the text includes too many files, or itself")
-        return self.included(_decoded(self._files[name], name), depth + 1)
+        return self.included(_decoded(content, name), depth + 1)
 
 
 def _names_of_picture(path: PurePosixPath) -> Iterator[str]:

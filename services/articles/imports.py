@@ -8,7 +8,7 @@ from typing import NamedTuple
 import orjson
 
 from gateway.articles.v1 import articles_pb2 as wire
-from services.articles.archives import BEGIN, SUFFIXES, PaperArchive, read_archive
+from services.articles.archives import BEGIN, SUFFIXES, PaperArchive
 from services.articles.bibliography import bibtex, csl
 from services.articles.bibliography.entries import Omission, SyntaxProblem
 from services.articles.codec import to_gateway_error
@@ -86,7 +86,7 @@ class _Import(NamedTuple):
         yield from self.archive.omitted
         for one in omitted:
             names_bibliography = "bibliography" in (one.place, one.reason.partition(",")[0])
-            if not (names_bibliography and self.archive.bibliographies):
+            if not (names_bibliography and self.archive.bibliography):
                 yield one
 
 
@@ -140,7 +140,7 @@ class DocumentImporter:
         files = _picture_files(request)
         try:
             if source.content.startswith(BEGIN) and name in SUFFIXES:
-                archive = await offload_if(True, read_archive, source.content, name)
+                archive = await offload_if(True, PaperArchive, source.content, name)
                 source = _Import(archive.text, source.pointer, archive)
             if reader:
                 return await self._converted(name, reader, source, files, position)
@@ -177,9 +177,10 @@ class DocumentImporter:
     def _references(self, source: _Import, items: Sequence[Json]) -> ImportReferences:
         """Return the references of an archive, and those of a document as items of CSL-JSON."""
         read = csl.parse_items(list(items))
-        for text in source.archive.bibliographies if source.archive is not None else ():
+        if source.archive is not None and source.archive.bibliography:
+            text = string(source.archive.bibliography, source.pointer, limits.BIBLIOGRAPHY)
             try:
-                entries = bibtex.parse(string(text, source.pointer, limits.BIBLIOGRAPHY))
+                entries = bibtex.parse(text)
             except SyntaxProblem as problem:
                 raise schema_error(source.pointer, str(problem)) from None
             read.references.extend(entries.references)
@@ -235,8 +236,10 @@ class DocumentImporter:
     ) -> None:
         """Store the pictures with these addresses, unless the caller has named files for them."""
         for address in addresses:
-            embedded = picture(address)
-            if embedded is None or files.get(address) is not None:
+            if files.get(address) is not None:
+                continue
+            embedded = await offload_if(True, picture, address)
+            if embedded is None:
                 continue
             path = PurePosixPath(embedded.name)
             mime_type = _TYPES.get(path.suffix.lower().removeprefix("."))
