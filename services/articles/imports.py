@@ -66,10 +66,10 @@ _TYPES = {
 
 
 class _Import(NamedTuple):
-    """What is imported.
+    """A document to import.
 
     Attributes:
-        content: the document.
+        content: its bytes.
         pointer: the field of the request that has it.
         archive: the archive in which it is, if it is in one.
     """
