@@ -147,6 +147,9 @@ class DeleteBlocks(Struct, frozen=True):
             if rows != children:
                 children, inverse = rows, RestoreElements((old,))
         new = with_checked_children(old, children, "/blockId")
+        if new.content.get("align") != old.content.get("align"):
+            # A table without rows has no columns to align.
+            inverse = RestoreElements((old,))
         return Change(document.replaced(holder, new), inverse)
 
     def to_json(self) -> dict[str, Json]:

@@ -224,3 +224,13 @@ def test_undoing_an_insert_of_separated_blocks_is_refused() -> None:
     with pytest.raises(EditError) as refused:
         change.inverse.apply(editor.document)
     assert refused.value.code is EditErrorCode.NO_BLOCK
+
+
+def test_a_last_row_comes_back_with_the_alignment_of_its_columns() -> None:
+    editor = Editor()
+    editor.insert({**table(row("a", "b")), "align": ["start", "end"]})
+    before = editor.document
+    (last,) = before.blocks[0].elements
+    change = editor.edit("delete_block", {"blockId": last.id})
+    assert "align" not in editor.document.blocks[0].content
+    assert change.inverse.apply(editor.document).document == before
