@@ -25,6 +25,8 @@ SUFFIXES: Mapping[str, tuple[str, ...]] = {
 # Ends that names of pictures lack in LaTeX, in the order in which they are tried. Of a picture in a
 # PDF, which no document shows, there is often a copy in another format.
 _PICTURE_ENDS = (".png", ".jpg", ".jpeg", ".svg", ".gif", ".webp")
+_ENCRYPTED = 1
+_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _MAX_FILES = 2_000
 _MAX_BYTES = 64 << 20
 _MAX_TEXT = 16 << 20
@@ -105,6 +107,8 @@ class _Files:
         if sum(one.file_size for one in members) > _MAX_BYTES:
             problem = f"the archive must have at most {_MAX_BYTES >> 20} MiB when it is unpacked"
             raise schema_error("", problem)
+        if any(one.flag_bits & _ENCRYPTED or one.compress_type not in _METHODS for one in members):
+            raise schema_error("", "the archive must be deflated, and not encrypted")
         names = [one.filename for one in members]
         self.names = frozenset([name for name in names if not _HIDDEN.search(name)])
 
@@ -112,10 +116,7 @@ class _Files:
         """Return the content of a file, of which no more than its stated size is read."""
         try:
             return self._archive.read(name)
-        except (
-            *(zipfile.BadZipFile, zlib.error, OSError, EOFError),
-            *(NotImplementedError, RuntimeError),  # of another compression; encrypted
-        ) as error:
+        except (zipfile.BadZipFile, zlib.error, OSError, EOFError) as error:
             raise _unreadable(error) from None
 
 

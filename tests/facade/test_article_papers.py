@@ -283,6 +283,21 @@ async def test_an_archive_that_is_no_paper_is_refused(author, files, reason):
     assert code == 40003 and message.startswith(f"/fileId: {reason}"), message
 
 
+async def test_an_archive_of_another_kind_is_refused(author):
+    await author.open_new()
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_BZIP2) as written:
+        written.writestr("main.tex", "a")
+    encrypted = archive(main_tex="a")
+    # The flags of the file in the list of all files.
+    flags = encrypted.index(b"PK\x01\x02") + 8
+    encrypted = encrypted[:flags] + b"\x01" + encrypted[flags + 1 :]
+    for content in (packed.getvalue(), encrypted):
+        file_id = await author.upload("paper.zip", content)
+        code, message = await author.refused("doc/import", format="latex", fileId=file_id)
+        assert code == 40003 and message.endswith("must be deflated, and not encrypted"), message
+
+
 async def test_a_damaged_archive_is_refused(author):
     await author.open_new()
     whole = archive(main_tex="\\documentclass{article}\\begin{document}a\\end{document}")
