@@ -226,7 +226,7 @@ def test_undoing_an_insert_of_separated_blocks_is_refused() -> None:
     assert refused.value.code is EditErrorCode.NO_BLOCK
 
 
-def test_a_last_row_comes_back_with_the_alignment_of_its_columns() -> None:
+def test_a_last_row_comes_back_with_its_alignment() -> None:
     editor = Editor()
     editor.insert({**table(row("a", "b")), "align": ["start", "end"]})
     before = editor.document
