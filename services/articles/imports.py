@@ -144,9 +144,10 @@ class DocumentImporter:
                 source = _Import(archive.text, source.pointer, archive)
             if reader:
                 return await self._converted(name, reader, source, files, position)
-            text = _decoded(source)
+            text = string(_decoded(source), source.pointer, limits.MARKDOWN_TEXT)
             if source.archive is not None:
-                await self._store(_ADDRESS.findall(text), source.archive.picture, files)
+                addresses = dict.fromkeys(_ADDRESS.findall(text))
+                await self._store(addresses, source.archive.picture, files)
             is_large = len(text) >= _LARGE
             return await offload_if(is_large, self._markdown, text, source, files, position)
         except EditError as error:
@@ -166,8 +167,7 @@ class DocumentImporter:
     def _markdown(
         self, text: str, source: _Import, files: PictureFiles, position: int | None
     ) -> ImportDocument:
-        checked = string(text, source.pointer, limits.MARKDOWN_TEXT)
-        written = parse_blocks(checked, files, self._new_id)
+        written = parse_blocks(text, files, self._new_id)
         omitted = tuple(source.omissions(written.omitted))
         blocks = WriteMarkdown(
             position, written.blocks, omitted, written.properties, files.pointers()
